@@ -1,0 +1,3 @@
+//! stockade: a sandboxed executor that gives an untrusted AI agent a real Linux terminal.
+
+pub mod policy;

@@ -1,0 +1,210 @@
+//! What one agent may do: a TOML file as written ([`file`]) becomes a [`Policy`] as meant.
+//!
+//! Nothing here touches the kernel or decides about a request; `plan` does that. A value of
+//! [`Policy`] proves that every key was known, every unit parsed, every root is absolute,
+//! canonical and existing, and that the file itself is out of the agent's reach.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A policy as meant: `extends` folded in, `{workspace}` and `~` replaced, units parsed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Policy {
+    /// The shipped name (`coder`) or the path it was read from.
+    pub name: String,
+    /// The identity that state and audit are kept under; `[a-z0-9][a-z0-9_-]{0,63}`.
+    pub agent: String,
+    /// The directory that `{workspace}` stands for; canonical.
+    pub workspace: PathBuf,
+    pub filesystem: Filesystem,
+    pub commands: Commands,
+    pub limits: Limits,
+    pub processes: Processes,
+    pub network: Network,
+    pub environment: Environment,
+    pub identity: HostUser,
+    pub syscalls: Vec<SyscallGroup>,
+    pub enforcement: Enforcement,
+    pub tools: Tools,
+    pub retention: Retention,
+    pub expectations: Vec<Expectation>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Filesystem {
+    /// Roots, canonical and existing; never `/` or a system directory when read-write.
+    pub grants: Vec<Grant>,
+    /// As written: a path relative to every root, an absolute path, or a `**/name` glob.
+    pub hidden: Vec<String>,
+    /// Bound on everything private and in memory: `/tmp`, `/var/tmp`, `$HOME`, `/dev/shm` together.
+    pub tmp_size: Bytes,
+    /// Bound on the number of files there; empty files would otherwise fill memory past `tmp_size`.
+    pub tmp_inodes: u64,
+    /// Per `fs_*` call.
+    pub max_file_bytes: Bytes,
+}
+
+/// One root and what may be done in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    pub path: PathBuf,
+    pub access: Access,
+}
+
+/// Ordered from lax to strict: on a tie between rules for one path, the greater wins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Access {
+    ReadWrite,
+    ReadOnly,
+    Hidden,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Commands {
+    /// The shell for `command` strings; `None` when the policy says `shell = false`.
+    pub shell: Option<PathBuf>,
+    /// `["*"]` is no list at all; anything else is an explicit list.
+    pub allowed: Vec<CommandRule>,
+    pub blocked: Vec<CommandRule>,
+}
+
+/// One entry of a command list: which program, and optionally which first arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandRule {
+    /// `git`, `python3*`, `/usr/lib/gcc/**`, `{workspace}/bin/tool` (already replaced), or `*`.
+    pub program: String,
+    /// Leading arguments (`["push"]` for `git push`): checked on the requested argv only.
+    pub arguments: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Limits {
+    /// For the agent's cell as a whole and for each process in it; swap is always 0.
+    pub memory: Bytes,
+    pub cpus: f64,
+    /// CPU seconds of one process with all its descendants; `None`: no bound but wall time.
+    pub cpu_time: Option<Duration>,
+    pub processes: u64,
+    pub open_files: u64,
+    pub file_size: Bytes,
+    pub wall_time: Duration,
+    pub max_wall_time: Duration,
+    pub idle_time: Duration,
+    pub output_bytes: Bytes,
+    pub inline_bytes: Bytes,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Processes {
+    pub per_session: u32,
+    pub total: u32,
+    pub keep_finished: Duration,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Network {
+    /// Own namespace, loopback only.
+    None,
+    /// The host's network; `None` for ports means any.
+    Host { connect_ports: Option<Vec<u16>>, bind_ports: Option<Vec<u16>> },
+    /// Only these names, through the broker.
+    Proxy { allow_hosts: Vec<String> },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Environment {
+    /// Names (or `LC_*` globs) taken over from the operator's environment.
+    pub pass: Vec<String>,
+    pub set: Vec<(String, String)>,
+    /// Globs for names whose values never reach a log.
+    pub redact: Vec<String>,
+}
+
+/// `[identity] host_user`: whom the host sees when stockade was started by root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostUser {
+    /// A uid of this agent's own; idmapped mounts let it own files in the roots.
+    Private,
+    /// The owner of the read-write roots: for filesystems without idmapped mounts.
+    Owner,
+    /// Real root. Only for throw-away machines.
+    Root,
+}
+
+/// `[syscalls] allow`: groups added to the filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SyscallGroup {
+    /// ptrace, process_vm_readv/writev: gdb, strace inside one process's own PID namespace.
+    Debug,
+    /// perf_event_open.
+    Profile,
+    /// io_uring_*.
+    IoUring,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Enforcement {
+    pub namespaces: Demand,
+    pub landlock: Demand,
+    pub seccomp: Demand,
+    pub cgroups: Demand,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Demand {
+    Required,
+    IfAvailable,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tools {
+    pub surface: Surface,
+    pub files: bool,
+    pub processes: bool,
+    pub repl: bool,
+    pub system: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Surface {
+    Verbs,
+    Families,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Retention {
+    pub artifacts: Duration,
+}
+
+/// One `[[expect]]`: what the policy promises of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expectation {
+    pub why: String,
+    pub claims: Vec<Claim>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    pub verdict: Verdict,
+    pub attempt: Attempt,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    Allowed,
+    Denied,
+}
+
+/// `read PATH`, `write PATH`, `execute PROGRAM`, `connect ADDRESS:PORT`, `run ARGV…`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Attempt {
+    Read(PathBuf),
+    Write(PathBuf),
+    Execute(String),
+    Connect(String, u16),
+    Run(Vec<String>),
+}
+
+/// A number of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bytes(pub u64);
