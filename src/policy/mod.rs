@@ -4,8 +4,33 @@
 //! [`Policy`] proves that every key was known, every unit parsed, every root is absolute,
 //! canonical and existing, and that the file itself is out of the agent's reach.
 
+#![forbid(unsafe_code)]
+
+mod error;
+pub mod expect;
+pub mod file;
+pub mod glob;
+mod layers;
+mod limits;
+mod load;
+mod operator;
+mod resolve;
+mod roots;
+pub mod shipped;
+mod show;
+mod source;
+mod units;
+mod words;
+mod written;
+
 use std::path::PathBuf;
 use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub use error::{Error, Place};
+pub use operator::Operator;
 
 /// A policy as meant: `extends` folded in, `{workspace}` and `~` replaced, units parsed.
 #[derive(Debug, Clone, PartialEq)]
@@ -106,7 +131,10 @@ pub enum Network {
     /// Own namespace, loopback only.
     None,
     /// The host's network; `None` for ports means any.
-    Host { connect_ports: Option<Vec<u16>>, bind_ports: Option<Vec<u16>> },
+    Host {
+        connect_ports: Option<Vec<u16>>,
+        bind_ports: Option<Vec<u16>>,
+    },
     /// Only these names, through the broker.
     Proxy { allow_hosts: Vec<String> },
 }
@@ -121,7 +149,9 @@ pub struct Environment {
 }
 
 /// `[identity] host_user`: whom the host sees when stockade was started by root.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub enum HostUser {
     /// A uid of this agent's own; idmapped mounts let it own files in the roots.
     Private,
@@ -132,7 +162,9 @@ pub enum HostUser {
 }
 
 /// `[syscalls] allow`: groups added to the filter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum SyscallGroup {
     /// ptrace, process_vm_readv/writev: gdb, strace inside one process's own PID namespace.
     Debug,
@@ -150,7 +182,9 @@ pub struct Enforcement {
     pub cgroups: Demand,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
 pub enum Demand {
     Required,
     IfAvailable,
@@ -165,7 +199,9 @@ pub struct Tools {
     pub system: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub enum Surface {
     Verbs,
     Families,
@@ -208,3 +244,20 @@ pub enum Attempt {
 /// A number of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(pub u64);
+
+/// The command line's flags as typed. They are the operator's own words and are laid over the file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// Added to `allowed_roots`.
+    pub rw: Vec<PathBuf>,
+    /// Added to `read_only_roots`.
+    pub ro: Vec<PathBuf>,
+    pub memory: Option<String>,
+    pub cpus: Option<String>,
+    pub processes: Option<String>,
+    /// Sets `wall_time`; never past the policy's `max_wall_time`.
+    pub timeout: Option<String>,
+    pub network: Option<String>,
+    /// `K=V`, laid over `environment.set`.
+    pub env: Vec<String>,
+}

@@ -1,0 +1,3 @@
+//! Words in, exit codes out; clap lives here.
+
+pub mod policy;
