@@ -1,0 +1,3 @@
+//! Words in, exit codes out.
+
+pub mod doctor;

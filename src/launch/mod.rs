@@ -1,0 +1,3 @@
+//! Making cells and starting processes in them.
+
+pub mod cgroup;
