@@ -1,3 +1,4 @@
-//! Words in, exit codes out; clap lives here.
+//! Words in, exit codes out.
 
+pub mod doctor;
 pub mod policy;

@@ -10,6 +10,7 @@ pub mod identity;
 pub mod landlock;
 pub mod mount;
 pub mod network;
+pub mod probe;
 pub mod process;
 pub mod seccomp;
 pub mod signal;
