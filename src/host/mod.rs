@@ -8,7 +8,9 @@ pub mod base;
 pub mod cgroup;
 mod findings;
 mod kernel;
+pub mod programs;
 mod remedy;
+pub mod system;
 
 use std::env;
 use std::fs;
@@ -19,6 +21,7 @@ use serde::Serialize;
 pub use cgroup::{Base, CgroupLayout, Controller, Hierarchy, Version};
 pub use findings::{Finding, State};
 pub use kernel::{Call, Release};
+pub use system::{Question, System};
 
 use crate::sys::probe;
 
@@ -102,6 +105,16 @@ impl Host {
 
     pub fn has_capability(&self, name: &str) -> bool {
         has(&self.capabilities, name)
+    }
+
+    /// What is missing of these walls, and the remedy; `None` when all of them stand.
+    pub fn obstacle(&self, walls: &[&str]) -> Option<(String, String)> {
+        self.findings().into_iter().filter(|finding| walls.contains(&finding.wall)).find_map(|finding| {
+            match finding.state {
+                State::Missing { what, remedy } => Some((what, remedy)),
+                State::Enforced { .. } | State::Limited { .. } => None,
+            }
+        })
     }
 
     pub fn findings(&self) -> Vec<Finding> {

@@ -4,7 +4,6 @@
 //! real file, with all its other names (hard links). With an explicit list, every other compiled program of the
 //! system is found too, so that it can be covered: the dynamic loader runs whatever it can read.
 
-use crate::policy::{CommandRule, Commands};
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::io::Read;
@@ -30,8 +29,10 @@ pub struct Programs {
 /// The meaning of an explicit `allowed` list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listed {
-    /// Real files, and directories of which everything is allowed.
+    /// Real files.
     pub allowed: BTreeSet<PathBuf>,
+    /// Directories of which everything is allowed.
+    pub directories: BTreeSet<PathBuf>,
     /// Loaders and interpreters that allowed programs cannot start without.
     pub loaders: BTreeSet<PathBuf>,
     /// Directories of the system, with the compiled programs in them that the list does not cover.
@@ -47,33 +48,37 @@ pub struct Unlisted {
     /// Compiled programs to cover.
     pub programs: Vec<PathBuf>,
     /// Everything else in the directory, which stays.
-    pub rest: Vec<PathBuf>,
+    pub rest: Vec<Kept>,
 }
 
-pub fn look(commands: &Commands) -> Programs {
-    let whole = |rules: &'_ [CommandRule]| -> Vec<CommandRule> { rules.to_vec() };
-    // A rule about arguments blocks those arguments, not the program.
-    let blocked = whole(&commands.blocked).into_iter().filter(|rule| rule.arguments.is_empty());
-    let mut programs = Programs { blocked: blocked.flat_map(|rule| find(&rule.program)).collect(), listed: None };
-    let names = programs.blocked.iter().flat_map(|path| other_names(path)).collect::<Vec<_>>();
-    programs.blocked.extend(names);
-    if !commands.allowed.iter().any(|rule| rule.program == "*" && rule.arguments.is_empty()) {
-        programs.listed = Some(look_listed(&commands.allowed, &programs.blocked));
-    }
-    programs
+/// Something that stays in a directory from which programs are taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kept {
+    File(PathBuf),
+    Link { at: PathBuf, to: PathBuf },
 }
 
-fn look_listed(allowed: &[CommandRule], blocked: &BTreeSet<PathBuf>) -> Listed {
+pub fn look(blocked: &[String], allowed: Option<&[String]>) -> Programs {
+    let mut blocked: BTreeSet<PathBuf> = blocked.iter().flat_map(|pattern| find(pattern)).collect();
+    let names: Vec<PathBuf> = blocked.iter().flat_map(|path| other_names(path)).collect();
+    blocked.extend(names);
+    let listed = allowed.map(|allowed| look_listed(allowed, &blocked));
+    Programs { blocked, listed }
+}
+
+fn look_listed(allowed: &[String], blocked: &BTreeSet<PathBuf>) -> Listed {
     let mut listed = Listed::default();
-    for rule in allowed {
-        match whole_directory(&rule.program) {
-            Some(directory) => drop(listed.allowed.insert(directory)),
-            None => listed.allowed.extend(find(&rule.program)),
+    for pattern in allowed {
+        match whole_directory(pattern) {
+            Some(directory) => drop(listed.directories.insert(directory)),
+            None => listed.allowed.extend(find(pattern)),
         }
     }
     listed.allowed.retain(|path| !blocked.contains(path));
-    let covers = |path: &Path, listed: &Listed| listed.allowed.iter().any(|known| path.starts_with(known));
-    for path in listed.allowed.clone().iter().filter(|path| path.is_file()) {
+    let covers = |path: &Path, listed: &Listed| {
+        listed.allowed.contains(path) || listed.directories.iter().any(|known| path.starts_with(known))
+    };
+    for path in &listed.allowed.clone() {
         match start(path) {
             Start::Elf { loader } => listed.loaders.extend(loader),
             Start::Script { interpreter } if !covers(&interpreter, &listed) => {
@@ -90,7 +95,7 @@ fn look_listed(allowed: &[CommandRule], blocked: &BTreeSet<PathBuf>) -> Listed {
     let mut seen = HashSet::new();
     for tree in SYSTEM_TREES.iter().filter_map(|tree| Path::new(tree).canonicalize().ok()) {
         if seen.insert(tree.clone()) {
-            unlisted(&tree, &listed.allowed, &mut listed.others);
+            unlisted(&tree, &listed.allowed, &listed.directories, &mut listed.others);
         }
     }
     listed
@@ -134,8 +139,13 @@ fn other_names(path: &Path) -> Vec<PathBuf> {
     entries.filter(same).filter_map(|entry| entry.path().canonicalize().ok()).collect()
 }
 
-fn unlisted(directory: &Path, allowed: &BTreeSet<PathBuf>, others: &mut Vec<Unlisted>) {
-    if allowed.contains(directory) {
+fn unlisted(
+    directory: &Path,
+    allowed: &BTreeSet<PathBuf>,
+    directories: &BTreeSet<PathBuf>,
+    others: &mut Vec<Unlisted>,
+) {
+    if directories.contains(directory) {
         return;
     }
     let (mut programs, mut rest, mut below) = (Vec::new(), Vec::new(), Vec::new());
@@ -148,14 +158,17 @@ fn unlisted(directory: &Path, allowed: &BTreeSet<PathBuf>, others: &mut Vec<Unli
         if kind.is_file() && is_program(&entry) && !allowed.contains(&path) {
             programs.push(path);
         } else {
-            rest.push(path);
+            rest.push(match fs::read_link(&path) {
+                Ok(to) => Kept::Link { at: path, to },
+                Err(_) => Kept::File(path),
+            });
         }
     }
     if !programs.is_empty() {
         others.push(Unlisted { directory: directory.into(), programs, rest });
     }
     for directory in below {
-        unlisted(&directory, allowed, others);
+        unlisted(&directory, allowed, directories, others);
     }
 }
 

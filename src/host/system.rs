@@ -3,7 +3,6 @@
 //! Looks only at what the plan will need, once, before anything is decided; `plan` then works on these values.
 
 use super::programs::{self, Programs};
-use crate::policy::Policy;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -55,19 +54,30 @@ pub struct TooMany {
     pub pattern: String,
 }
 
+/// What a policy needs to know about this machine's disk.
+#[derive(Debug, Clone, Default)]
+pub struct Question {
+    pub roots: Vec<PathBuf>,
+    pub writable_roots: Vec<PathBuf>,
+    /// As written in the policy.
+    pub hidden: Vec<String>,
+    /// Program patterns of rules that block a program whatever its arguments.
+    pub blocked: Vec<String>,
+    /// Program patterns of an explicit list; `None` for `*`.
+    pub allowed: Option<Vec<String>>,
+}
+
 impl System {
-    pub fn look(policy: &Policy) -> Result<System, TooMany> {
-        let owner = |grant: &crate::policy::Grant| {
-            fs::metadata(&grant.path).map(|found| (found.uid(), found.gid())).unwrap_or((0, 0))
-        };
-        let writable = |grant: &&crate::policy::Grant| grant.access == crate::policy::Access::ReadWrite;
+    pub fn look(question: &Question) -> Result<System, TooMany> {
+        let owner =
+            |root: &PathBuf| fs::metadata(root).map(|found| (found.uid(), found.gid())).unwrap_or((0, 0));
         Ok(System {
             top: ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"].iter().filter_map(|at| top(at)).collect(),
             etc: existing("/etc", ETC),
             proc: existing("/proc", PROC_MASKS),
-            hidden: hidden(policy)?,
-            owners: policy.filesystem.grants.iter().filter(writable).map(owner).collect(),
-            programs: programs::look(&policy.commands),
+            hidden: hidden(question)?,
+            owners: question.writable_roots.iter().map(owner).collect(),
+            programs: programs::look(&question.blocked, question.allowed.as_deref()),
         })
     }
 }
@@ -87,10 +97,10 @@ fn existing(parent: &str, names: &[&str]) -> Vec<PathBuf> {
 }
 
 /// Existing files only: a name that is not there yet cannot be covered without leaving a file behind in the root.
-fn hidden(policy: &Policy) -> Result<Vec<PathBuf>, TooMany> {
+fn hidden(question: &Question) -> Result<Vec<PathBuf>, TooMany> {
     let mut found = Vec::new();
-    let roots = || policy.filesystem.grants.iter().map(|grant| grant.path.as_path());
-    for pattern in &policy.filesystem.hidden {
+    let roots = || question.roots.iter().map(PathBuf::as_path);
+    for pattern in &question.hidden {
         if let Some(name) = pattern.strip_prefix("**/") {
             for root in roots() {
                 walk(root, name.trim_end_matches('/'), &mut found)

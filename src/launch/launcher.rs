@@ -4,7 +4,7 @@
 //! over the leash. It decides nothing; it kills only what ran out of memory or lost its owner.
 
 use super::cell::{self, Cell};
-use super::cgroup::{CellGroup, GroupLimits, Slot, prepare_base};
+use super::cgroup::{self, CellGroup, GroupLimits, Slot};
 use super::fault::Result;
 use super::spawn::{self, Entry};
 use crate::plan::cell::{CellPlan, GroupPlan};
@@ -150,7 +150,7 @@ impl Launcher {
         };
         let entry = Entry {
             tasks: slot.as_ref().map(|slot| slot.enter.tasks()).unwrap_or_default(),
-            into: slot.as_ref().and_then(|slot| slot.enter.into()).map(|fd| fd.as_raw_fd()),
+            into: slot.as_ref().and_then(|slot| slot.enter.directory()).map(|fd| fd.as_raw_fd()),
         };
         // Inherited by the child: when the host runs out of memory, a cell goes before the broker does.
         write_score(&mut self.oom_score, b"500");
@@ -262,10 +262,16 @@ fn make_group(number: u32, plan: &GroupPlan) -> Result<CellGroup> {
     let limits = GroupLimits { memory: plan.memory, cpus: plan.cpus, processes: plan.processes, spare: SPARE_TASKS };
     let broker = nix::unistd::getppid().as_raw() as u32;
     let make = || {
-        let layout = prepare_base(&plan.layout)?;
+        let mut layout = plan.layout.clone();
+        cgroup::prepare(&mut layout, &[broker, std::process::id()])?;
+        cgroup::sweep(&layout);
         CellGroup::create(&layout, broker, &number.to_string(), &limits)
     };
-    make().map_err(|error| Fault { step: Stage::Group, errno: error.errno(), at: error.to_string() })
+    make().map_err(|error: cgroup::GroupError| {
+        let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<std::io::Error>());
+        let errno = source.and_then(std::io::Error::raw_os_error).unwrap_or(libc::EIO);
+        Fault { step: Stage::Group, errno, at: error.to_string() }
+    })
 }
 
 fn write_score(file: &mut Option<File>, score: &[u8]) {

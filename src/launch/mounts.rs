@@ -80,7 +80,8 @@ impl Builder<'_> {
             Step::Scratch { at, name, mode, executable } => self.scratch(at, name, *mode, *executable),
             Step::Terminals { at } => self.terminals(at),
             Step::Mask { at, holds: MaskHolds::Nothing } => self.mask(at),
-            Step::Mask { at, holds: MaskHolds::Grants } => self.veil(at),
+            Step::Mask { at, holds: MaskHolds::Grants } => self.veil(at, "111"),
+            Step::Mask { at, holds: MaskHolds::Rebuilt } => self.veil(at, "755"),
             Step::SealSkeleton => self.seal_skeleton(),
         }
     }
@@ -221,10 +222,10 @@ impl Builder<'_> {
         self.attach(source.as_fd(), &target, at)
     }
 
-    /// A masked directory below which something is granted: it can be walked through but not listed.
-    fn veil(&self, at: &CellPath) -> Result<()> {
+    /// A masked directory that something is put back into.
+    fn veil(&self, at: &CellPath, mode: &str) -> Result<()> {
         let target = self.handle(at)?;
-        let veil = tmpfs("64k", "1024", "111").at(Stage::Source, at)?;
+        let veil = tmpfs("1m", "8192", mode).at(Stage::Source, at)?;
         self.attach(veil.as_fd(), &target, at)
     }
 

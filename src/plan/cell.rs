@@ -22,6 +22,19 @@ pub struct CellPlan {
     pub groups: Option<GroupPlan>,
 }
 
+impl CellPlan {
+    /// The walls that this plan goes without, by the names of `[enforcement]`.
+    #[must_use]
+    pub fn missing_walls(&self) -> Vec<&'static str> {
+        let walls = [
+            ("landlock", self.landlock.is_none()),
+            ("seccomp", self.filter.is_none()),
+            ("cgroups", self.groups.is_none()),
+        ];
+        walls.into_iter().filter(|(_, missing)| *missing).map(|(name, _)| name).collect()
+    }
+}
+
 /// Who the processes are, inside and to the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
@@ -106,8 +119,10 @@ pub enum Executable {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MaskHolds {
     Nothing,
-    /// A more specific rule grants something below it.
+    /// A more specific rule grants something below it: it can be walked through, not listed.
     Grants,
+    /// A system directory, put together again from the part of it that may stay.
+    Rebuilt,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,11 +148,13 @@ pub struct Rlimit {
 }
 
 /// Limits of the cgroup above the cell's processes, and of each of them.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GroupPlan {
     pub memory: u64,
     pub cpus: f64,
     pub processes: u64,
+    /// Where groups can be made on this host.
+    pub layout: crate::host::CgroupLayout,
 }
 
 /// Travels as numbers: an instruction is 8 bytes, packed into one.

@@ -100,3 +100,11 @@ pub fn is_open(fd: &impl AsRawFd) -> bool {
     // SAFETY: F_GETFD takes no pointer.
     unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFD) >= 0 }
 }
+
+/// How many bytes wait to be read.
+pub fn unread(fd: BorrowedFd<'_>) -> usize {
+    let mut count: libc::c_int = 0;
+    // SAFETY: FIONREAD writes one int.
+    let done = unsafe { libc::ioctl(fd.as_raw_fd(), libc::FIONREAD, &mut count) };
+    if done < 0 { 0 } else { count as usize }
+}

@@ -98,7 +98,7 @@ pub fn clone_borrowing<F: FnMut()>(request: &CloneRequest, stack: &mut Stack, bo
     let mut args = request.args();
     args.flags |= (libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_FILES) as u64;
     args.stack = stack.0.as_mut_ptr() as u64;
-    args.stack_size = std::mem::size_of_val(stack.0.as_slice()) as u64;
+    args.stack_size = size_of_val(stack.0.as_slice()) as u64;
     let returned: i64;
     // SAFETY: the child gets a stack of its own and never returns from `enter`; the parent is suspended by
     // CLONE_VFORK until then, so `body`, `args` and the stack stay alive and unshared. The child enters with

@@ -35,7 +35,7 @@ pub fn send(socket: RawFd, bytes: &[u8], descriptors: &[RawFd]) -> Result<usize>
         header.msg_iov = &mut vector;
         header.msg_iovlen = 1;
         if !descriptors.is_empty() {
-            let size = std::mem::size_of_val(descriptors);
+            let size = size_of_val(descriptors);
             header.msg_control = control.0.as_mut_ptr().cast();
             header.msg_controllen = libc::CMSG_SPACE(size as u32) as usize;
             let message = libc::CMSG_FIRSTHDR(&header);
