@@ -139,7 +139,7 @@ fn entries<'a, T: Clone>(
         return Err(layer
             .source
             .error(&list.span, message)
-            .hint("a pattern such as `/opt/tool/**` can stand for many"));
+            .hint("name what holds several of them instead"));
     }
     Ok(list.value.iter().map(|entry| given(layer, entry)).collect())
 }

@@ -143,7 +143,7 @@ fn parent(
         .as_deref()
         .and_then(Path::parent)
         .unwrap_or(Path::new("/"));
-    let path = home.unwrap_or_else(|| beside.join(selector));
+    let path = home.unwrap_or_else(|| beside.join(selector.trim_start_matches("./")));
     // A fault of the parent is shown where the operator can mend it: at the line that names it.
     read(operator, &path).map_err(|error| {
         let at = extends.error(format!("`{selector}`: {}", error.message));

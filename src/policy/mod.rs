@@ -6,14 +6,18 @@
 
 #![forbid(unsafe_code)]
 
+mod commands;
 mod error;
 pub mod expect;
 pub mod file;
+mod forbidden;
 pub mod glob;
 mod layers;
 mod limits;
 mod load;
+mod network;
 mod operator;
+mod promises;
 mod resolve;
 mod roots;
 pub mod shipped;
@@ -21,7 +25,7 @@ mod show;
 mod source;
 mod units;
 mod words;
-mod written;
+pub mod written;
 
 use std::path::PathBuf;
 use std::time::Duration;

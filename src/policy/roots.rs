@@ -10,52 +10,10 @@ use std::path::{Component, Path, PathBuf};
 use super::error::Error;
 use super::glob;
 use super::layers::{Given, Layers, Origin};
-use super::{Access, Grant, Operator, Overrides, load};
+use super::{Access, Grant, Operator, Overrides, forbidden, load};
 
 /// Every root becomes mounts and Landlock rules in every process; this is more than anyone lists by hand.
 const MAX_ROOTS: usize = 256;
-
-/// Never read-write, nor anything below them: the system's own files, and the kernel's.
-const SYSTEM: [&str; 16] = [
-    "/usr",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/libx32",
-    "/etc",
-    "/proc",
-    "/sys",
-    "/dev",
-    "/run",
-    "/var/run",
-    "/var/lib/docker",
-    "/var/lib/containerd",
-    "/boot",
-];
-/// Below `SYSTEM`, and still where people keep their own source trees.
-const SOURCES: [&str; 2] = ["/usr/src", "/usr/local/src"];
-/// Never read-write themselves, because they hold more than one thing; directories in them may be.
-const SHARED: [&str; 15] = [
-    "/",
-    "/home",
-    "/root",
-    "/tmp",
-    "/var",
-    "/var/tmp",
-    "/var/lib",
-    "/var/log",
-    "/var/cache",
-    "/var/spool",
-    "/opt",
-    "/srv",
-    "/mnt",
-    "/media",
-    "/usr/src",
-];
-/// Not even read-only: sockets, devices and other processes are there.
-const LIVE: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/var/run"];
 
 /// What `{workspace}` and `~` stand for.
 #[derive(Debug)]
@@ -83,7 +41,7 @@ pub(super) fn workspace(operator: &Operator, typed: Option<&Path>) -> Result<Pat
     let hint = "name the directory of one project: `--workspace DIR`";
     let path = operator.cwd.join(typed.unwrap_or(Path::new(".")));
     let path = directory(&path).map_err(|(message, _)| refused(&message).hint(hint))?;
-    match shared_by_all(operator, &path) {
+    match forbidden::shared_by_all(operator, &path) {
         Some(reason) => Err(refused(&reason).hint(hint)),
         None => Ok(path),
     }
@@ -123,9 +81,9 @@ pub(super) fn grants(
     }
     for root in &roots {
         let refused = match root.grant.access {
-            Access::ReadWrite => refuse_read_write(places.operator, &files, &root.grant.path),
+            Access::ReadWrite => forbidden::read_write(places.operator, &files, &root.grant.path),
             Access::ReadOnly | Access::Hidden => {
-                refuse_read_only(places.operator, &root.grant.path)
+                forbidden::read_only(places.operator, &root.grant.path)
             }
         };
         if let Some((message, hint)) = refused {
@@ -209,7 +167,9 @@ fn relative_hint(text: &str) -> String {
         }
         _ if text.starts_with('{') => "`{workspace}` is the only word in braces".to_owned(),
         _ if text.starts_with('~') => "only `~/…`, the operator's own home, is known".to_owned(),
-        "" => "write an absolute path, `~/…` or `{workspace}`".to_owned(),
+        _ if text.is_empty() || text.starts_with("..") => {
+            "write an absolute path, `~/…` or `{workspace}/…`".to_owned()
+        }
         _ => format!(
             "write `{{workspace}}/{}`, `~/…` or an absolute path",
             text.trim_start_matches("./")
@@ -305,87 +265,6 @@ fn missing_hint(path: &Path) -> String {
             .to_owned();
     }
     "create it, or end the path with `?` to skip it when it is missing".to_owned()
-}
-
-/// Why a directory is everyone's, and so no single agent's to write.
-fn shared_by_all(operator: &Operator, path: &Path) -> Option<String> {
-    let within = |list: &[&str]| list.iter().any(|entry| path.starts_with(entry));
-    if SHARED.iter().any(|entry| path == Path::new(entry)) || (within(&SYSTEM) && !within(&SOURCES))
-    {
-        return Some("is a system directory".to_owned());
-    }
-    match operator.homes.iter().find(|home| home.starts_with(path)) {
-        Some(home) if home == path => {
-            Some("is your home directory, with your keys in it".to_owned())
-        }
-        Some(_) => Some("holds your home directory, with your keys in it".to_owned()),
-        None => None,
-    }
-}
-
-fn refuse_read_write(
-    operator: &Operator,
-    files: &[PathBuf],
-    path: &Path,
-) -> Option<(String, String)> {
-    if let Some(reason) = shared_by_all(operator, path) {
-        return Some((
-            format!("{reason}, and cannot be read-write"),
-            "grant one directory in it, or make it read-only".to_owned(),
-        ));
-    }
-    if let Some(file) = files.iter().find(|file| file.starts_with(path)) {
-        let message = format!(
-            "holds this policy (`{}`), and the agent could rewrite it",
-            file.display()
-        );
-        return Some((
-            message,
-            "keep the policy outside every read-write root".to_owned(),
-        ));
-    }
-    if operator
-        .program
-        .as_ref()
-        .is_some_and(|program| program.starts_with(path))
-    {
-        return Some((
-            "holds the stockade program, and the agent could replace it".to_owned(),
-            "install stockade elsewhere".to_owned(),
-        ));
-    }
-    refuse_state(operator, path)
-}
-
-fn refuse_read_only(operator: &Operator, path: &Path) -> Option<(String, String)> {
-    if path == Path::new("/") {
-        return Some((
-            "is the whole host".to_owned(),
-            "name the directories the agent needs; `/usr` is there without asking".to_owned(),
-        ));
-    }
-    if LIVE.iter().any(|entry| path.starts_with(entry)) {
-        return Some((
-            "holds the host's sockets, devices or processes".to_owned(),
-            "the agent has its own `/proc` and `/dev`; leave it out".to_owned(),
-        ));
-    }
-    refuse_state(operator, path)
-}
-
-fn refuse_state(operator: &Operator, path: &Path) -> Option<(String, String)> {
-    let state = operator
-        .states
-        .iter()
-        .find(|state| state.starts_with(path) || path.starts_with(state))?;
-    let message = format!(
-        "would show the agent stockade's own state (`{}`)",
-        state.display()
-    );
-    Some((
-        message,
-        "grant directories beside it, not around it".to_owned(),
-    ))
 }
 
 /// A root that is named by a path through a read-write root but leads out of it goes where an agent's
