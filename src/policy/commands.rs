@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::error::Error;
 use super::layers::{Given, Layers, MAX_ENTRIES};
-use super::roots::{Places, lexical};
+use super::places::{Places, lexical};
 use super::written::Shell;
 use super::{CommandRule, Commands, glob, words};
 

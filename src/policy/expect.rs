@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::roots::lexical;
+use super::places::lexical;
 use super::{Access, Attempt, CommandRule, Network, Policy, Verdict, glob, words};
 
 /// Says how an attempt would end; an error when it cannot tell.

@@ -1,7 +1,10 @@
 //! Directories that no policy can grant, and why.
 //!
-//! Everything here is asked of canonical paths only; [`super::roots`] makes them so.
+//! Everything here is asked of canonical paths only; [`super::roots`] makes them so. A directory that is
+//! mounted a second time elsewhere has another path but the same inode, so both are compared.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::Operator;
@@ -28,7 +31,7 @@ const SYSTEM: [&str; 16] = [
 /// Below `SYSTEM`, and still where people keep their own source trees.
 const SOURCES: [&str; 2] = ["/usr/src", "/usr/local/src"];
 /// Never read-write themselves, because they hold more than one thing; directories in them may be.
-const SHARED: [&str; 15] = [
+const SHARED: [&str; 16] = [
     "/",
     "/home",
     "/root",
@@ -44,24 +47,21 @@ const SHARED: [&str; 15] = [
     "/mnt",
     "/media",
     "/usr/src",
+    "/usr/local/src",
 ];
 /// Not even read-only: sockets, devices and other processes are there.
 const LIVE: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/var/run"];
 
 /// Why a directory is everyone's, and so no single agent's to write.
 pub(super) fn shared_by_all(operator: &Operator, path: &Path) -> Option<String> {
-    let within = |list: &[&str]| list.iter().any(|entry| path.starts_with(entry));
-    if SHARED.iter().any(|entry| path == Path::new(entry)) || (within(&SYSTEM) && !within(&SOURCES))
-    {
+    let below = |list: &[&str]| list.iter().any(|entry| path.starts_with(entry));
+    let one_of = |list: &[&str]| list.iter().any(|entry| same(path, Path::new(entry)));
+    if one_of(&SHARED) || one_of(&SYSTEM) || (below(&SYSTEM) && !below(&SOURCES)) {
         return Some("is a system directory".to_owned());
     }
-    match operator.homes.iter().find(|home| home.starts_with(path)) {
-        Some(home) if home == path => {
-            Some("is your home directory, with your keys in it".to_owned())
-        }
-        Some(_) => Some("holds your home directory, with your keys in it".to_owned()),
-        None => None,
-    }
+    let home = operator.homes.iter().find(|home| holds(path, home))?;
+    let how = if same(path, home) { "is" } else { "holds" };
+    Some(format!("{how} your home directory, with your keys in it"))
 }
 
 pub(super) fn read_write(
@@ -75,7 +75,7 @@ pub(super) fn read_write(
             "grant the directory of one project instead".to_owned(),
         ));
     }
-    if let Some(file) = files.iter().find(|file| file.starts_with(path)) {
+    if let Some(file) = files.iter().find(|file| holds(path, file)) {
         let message = format!(
             "holds this policy (`{}`), and the agent could rewrite it",
             file.display()
@@ -88,7 +88,7 @@ pub(super) fn read_write(
     if operator
         .program
         .as_ref()
-        .is_some_and(|program| program.starts_with(path))
+        .is_some_and(|program| holds(path, program))
     {
         return Some((
             "holds the stockade program, and the agent could replace it".to_owned(),
@@ -99,13 +99,16 @@ pub(super) fn read_write(
 }
 
 pub(super) fn read_only(operator: &Operator, path: &Path) -> Option<(String, String)> {
-    if path == Path::new("/") {
+    if same(path, Path::new("/")) {
         return Some((
             "is the whole host".to_owned(),
             "name the directories the agent needs; `/usr` is there without asking".to_owned(),
         ));
     }
-    if LIVE.iter().any(|entry| path.starts_with(entry)) {
+    if LIVE
+        .iter()
+        .any(|entry| path.starts_with(entry) || same(path, Path::new(entry)))
+    {
         return Some((
             "holds the host's sockets, devices or processes".to_owned(),
             "the agent has its own `/proc` and `/dev`; leave it out".to_owned(),
@@ -118,7 +121,7 @@ fn state(operator: &Operator, path: &Path) -> Option<(String, String)> {
     let state = operator
         .states
         .iter()
-        .find(|state| state.starts_with(path) || path.starts_with(state))?;
+        .find(|state| holds(path, state) || holds(state, path))?;
     let message = format!(
         "would show the agent stockade's own state (`{}`)",
         state.display()
@@ -127,4 +130,13 @@ fn state(operator: &Operator, path: &Path) -> Option<(String, String)> {
         message,
         "grant directories beside it, not around it".to_owned(),
     ))
+}
+
+fn holds(outer: &Path, inner: &Path) -> bool {
+    inner.ancestors().any(|above| same(outer, above))
+}
+
+fn same(one: &Path, other: &Path) -> bool {
+    let inode = |path| fs::metadata(path).map(|found| (found.dev(), found.ino()));
+    one == other || matches!((inode(one), inode(other)), (Ok(one), Ok(other)) if one == other)
 }

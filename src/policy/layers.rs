@@ -82,7 +82,7 @@ impl Layers {
         self.ranked(get).map(|(_, given)| given)
     }
 
-    /// A value that `base.toml` gives when nobody else does; a unit test resolves `base.toml` alone.
+    /// A value that `base.toml` gives when nobody else does; loading any policy shows whether it does.
     pub fn pick<T: Clone>(&self, get: impl Fn(&File) -> &Option<At<T>>) -> Given<'_, T> {
         self.optional(get)
             .expect("base.toml gives every key that is picked")

@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::error::Error;
 use super::file::Expect;
 use super::layers::{Given, Layers, MAX_ENTRIES, Origin};
-use super::roots::Places;
+use super::places::Places;
 use super::written::{At, List};
 use super::{Attempt, Claim, Expectation, Verdict, words};
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::error::{Error, visible};
 use super::layers::{Given, Layers, MAX_ENTRIES, Origin};
-use super::roots::Places;
+use super::places::{Places, lexical};
 use super::units::{LONGEST, duration};
 use super::{
     Enforcement, Environment, Filesystem, Operator, Overrides, Policy, Retention, SyscallGroup,
@@ -151,7 +151,7 @@ fn hidden_path(places: &Places<'_>, given: &Given<'_, String>) -> Result<String,
             )));
     }
     if text.starts_with(['/', '~', '{', '$']) {
-        let expanded = roots::lexical(&places.expand(given)?);
+        let expanded = lexical(&places.expand(given)?);
         return Ok(expanded.display().to_string());
     }
     Ok(text.to_owned())

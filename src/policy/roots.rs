@@ -1,26 +1,20 @@
 //! Which directories an agent gets, and which it can never get.
 //!
 //! A root is canonicalised here, once, and everything is checked on the canonical path: a link, `..`
-//! or a doubled slash cannot dress up `/etc` as something else. Paths that are only
-//! compared, never opened (`hidden`, promises), are expanded by [`Places::expand`] too.
+//! or a doubled slash cannot dress up `/etc` as something else. What may not be granted at all is in
+//! [`super::forbidden`].
 
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use super::error::Error;
 use super::glob;
 use super::layers::{Given, Layers, Origin};
+use super::places::{Places, lexical};
 use super::{Access, Grant, Operator, Overrides, forbidden, load};
 
 /// Every root becomes mounts and Landlock rules in every process; this is more than anyone lists by hand.
 const MAX_ROOTS: usize = 256;
-
-/// What `{workspace}` and `~` stand for.
-#[derive(Debug)]
-pub(super) struct Places<'a> {
-    pub operator: &'a Operator,
-    pub workspace: &'a Path,
-}
 
 /// A root that was named: where it leads, and by which path it was named.
 struct Root<'a> {
@@ -53,128 +47,46 @@ pub(super) fn grants(
     layers: &Layers,
     overrides: &Overrides,
 ) -> Result<Vec<Grant>, Error> {
+    let roots = named_roots(places, layers, overrides)?;
     let files = load::files(layers);
-    let mut roots: Vec<Root<'_>> = Vec::new();
-    let read_write = layers.nearest(MAX_ROOTS, |file| &file.filesystem.allowed_roots)?;
-    let read_only = layers.nearest(MAX_ROOTS, |file| &file.filesystem.read_only_roots)?;
-    let written = read_write.into_iter().map(|root| (root, Access::ReadWrite));
-    for (given, access) in written.chain(read_only.into_iter().map(|root| (root, Access::ReadOnly)))
-    {
-        roots.extend(written_root(places, given, access)?);
-    }
-    let read_write = overrides
-        .rw
-        .iter()
-        .map(|path| ("--rw", path, Access::ReadWrite));
-    for (flag, path, access) in read_write.chain(
-        overrides
-            .ro
-            .iter()
-            .map(|path| ("--ro", path, Access::ReadOnly)),
-    ) {
-        let given = Given::flag(
-            flag,
-            &path.display().to_string(),
-            places.operator.cwd.join(path),
-        );
-        roots.push(root(given, access)?);
-    }
     for root in &roots {
+        let path = &root.grant.path;
         let refused = match root.grant.access {
-            Access::ReadWrite => forbidden::read_write(places.operator, &files, &root.grant.path),
-            Access::ReadOnly | Access::Hidden => {
-                forbidden::read_only(places.operator, &root.grant.path)
-            }
+            Access::ReadWrite => forbidden::read_write(places.operator, &files, path),
+            Access::ReadOnly | Access::Hidden => forbidden::read_only(places.operator, path),
         };
         if let Some((message, hint)) = refused {
-            return Err(root
-                .origin
-                .error(format!("`{}` {message}", root.grant.path.display()))
-                .hint(hint));
+            let message = format!("`{}` {message}", path.display());
+            return Err(root.origin.error(message).hint(hint));
         }
     }
     refuse_planted_links(&roots)?;
     strictest(roots)
 }
 
-impl Places<'_> {
-    /// `{workspace}/x`, `~/x` or `/x` as an absolute path, without touching the disk.
-    pub fn expand(&self, given: &Given<'_, String>) -> Result<PathBuf, Error> {
-        let text = given.value.as_str();
-        if text.contains(char::is_control) {
-            return Err(given
-                .error("a path with a control character")
-                .hint("remove it"));
-        }
-        if let Some(rest) = beneath(text, "{workspace}") {
-            return Ok(join(self.workspace, rest));
-        }
-        if let Some(rest) = beneath(text, "~") {
-            let home = self.operator.homes.first();
-            return home
-                .map(|home| join(home, rest))
-                .ok_or_else(|| given.error("`~` has no meaning: this user has no home directory"));
-        }
-        if text.starts_with('/') {
-            return Ok(PathBuf::from(text));
-        }
-        Err(given
-            .error(format!("`{text}` is not an absolute path"))
-            .hint(relative_hint(text)))
+fn named_roots<'a>(
+    places: &Places<'_>,
+    layers: &'a Layers,
+    overrides: &Overrides,
+) -> Result<Vec<Root<'a>>, Error> {
+    let mut roots = Vec::new();
+    for given in layers.nearest(MAX_ROOTS, |file| &file.filesystem.allowed_roots)? {
+        roots.extend(written_root(places, given, Access::ReadWrite)?);
     }
-
-    /// A value that begins with `~/` or `{workspace}`, with that replaced; any other as it is.
-    pub fn fill(&self, value: &str) -> String {
-        let home = self
-            .operator
-            .homes
-            .first()
-            .filter(|_| value.starts_with("~/"))
-            .map(|home| (home.as_path(), &value[1..]));
-        let workspace = value
-            .strip_prefix("{workspace}")
-            .map(|rest| (self.workspace, rest));
-        home.or(workspace).map_or_else(
-            || value.to_owned(),
-            |(base, rest)| format!("{}{rest}", base.display()),
-        )
+    for given in layers.nearest(MAX_ROOTS, |file| &file.filesystem.read_only_roots)? {
+        roots.extend(written_root(places, given, Access::ReadOnly)?);
     }
-}
-
-fn beneath<'t>(text: &'t str, start: &str) -> Option<&'t str> {
-    let rest = text.strip_prefix(start)?;
-    (rest.is_empty() || rest.starts_with('/')).then(|| rest.trim_start_matches('/'))
-}
-
-fn join(base: &Path, rest: &str) -> PathBuf {
-    if rest.is_empty() {
-        base.to_owned()
-    } else {
-        base.join(rest)
+    let typed = |flag, path: &PathBuf| {
+        let shown = path.display().to_string();
+        Given::flag(flag, &shown, places.operator.cwd.join(path))
+    };
+    for path in &overrides.rw {
+        roots.push(root(typed("--rw", path), Access::ReadWrite)?);
     }
-}
-
-fn relative_hint(text: &str) -> String {
-    match text {
-        _ if text.starts_with("$HOME") || text.starts_with("${HOME}") => {
-            let rest = text
-                .trim_start_matches("$HOME")
-                .trim_start_matches("${HOME}");
-            format!("variables are not replaced; write `~{rest}`")
-        }
-        _ if text.starts_with('$') => {
-            "variables are not replaced; write the path itself, `~/…` or `{workspace}/…`".to_owned()
-        }
-        _ if text.starts_with('{') => "`{workspace}` is the only word in braces".to_owned(),
-        _ if text.starts_with('~') => "only `~/…`, the operator's own home, is known".to_owned(),
-        _ if text.is_empty() || text.starts_with("..") => {
-            "write an absolute path, `~/…` or `{workspace}/…`".to_owned()
-        }
-        _ => format!(
-            "write `{{workspace}}/{}`, `~/…` or an absolute path",
-            text.trim_start_matches("./")
-        ),
+    for path in &overrides.ro {
+        roots.push(root(typed("--ro", path), Access::ReadOnly)?);
     }
+    Ok(roots)
 }
 
 /// `None` for a root that ends in `?` and is not there.
@@ -293,19 +205,6 @@ fn refuse_planted_links(roots: &[Root<'_>]) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-/// Without `.`, `..` and doubled slashes, and without looking at the disk.
-pub(super) fn lexical(path: &Path) -> PathBuf {
-    let mut clean = PathBuf::from("/");
-    for component in path.components() {
-        match component {
-            Component::ParentDir => drop(clean.pop()),
-            Component::Normal(name) => clean.push(name),
-            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
-        }
-    }
-    clean
 }
 
 fn strictest(mut roots: Vec<Root<'_>>) -> Result<Vec<Grant>, Error> {

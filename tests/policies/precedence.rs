@@ -116,7 +116,7 @@ fn with_rules<'a>(mut policy: Policy, rules: impl IntoIterator<Item = (&'a str, 
             policy.filesystem.grants.push(Grant {
                 path: PathBuf::from(path),
                 access,
-            })
+            });
         };
         match rule {
             'w' => grant(Access::ReadWrite),

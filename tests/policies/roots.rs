@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::process::Command;
 
 use stockade::policy::Overrides;
 
@@ -107,4 +108,42 @@ fn a_workspace_is_one_project() {
             workspace.display()
         );
     }
+}
+
+/// PL-08. Runs itself again where it may mount: the policy's directory appears inside the workspace.
+#[test]
+fn a_directory_mounted_twice_is_still_the_same() {
+    const CHILD: &str = "STOCKADE_TEST_MOUNTED";
+    let text = "[filesystem]\nallowed_roots = [\"{workspace}/sub\"]\n";
+    if std::env::var_os(CHILD).is_some() {
+        let scratch = Scratch::new();
+        scratch.load(text).expect("an ordinary directory");
+        let (from, to) = (scratch.path("policies"), scratch.path("work/sub"));
+        let bind = Command::new("mount")
+            .arg("--bind")
+            .args([from, to])
+            .status();
+        assert!(bind.expect("mount").success());
+        println!("answer: {:?}", scratch.load(text).map(|_| ()));
+        let back = Command::new("umount")
+            .arg(scratch.path("work/sub"))
+            .status();
+        assert!(back.expect("umount").success());
+        return;
+    }
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "--mount"]);
+    command.arg(std::env::current_exe().expect("this test"));
+    command.args([
+        "--exact",
+        "roots::a_directory_mounted_twice_is_still_the_same",
+    ]);
+    let output = command
+        .arg("--nocapture")
+        .env(CHILD, "1")
+        .output()
+        .expect("unshare");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains("holds this policy"), "{text}{errors}");
 }
