@@ -9,7 +9,7 @@
 mod commands;
 mod error;
 pub mod expect;
-pub mod file;
+mod file;
 mod forbidden;
 pub mod glob;
 mod layers;
@@ -22,12 +22,13 @@ mod promises;
 mod read;
 mod resolve;
 mod roots;
+mod schema;
 pub mod shipped;
 mod show;
 mod source;
 mod units;
 mod words;
-pub mod written;
+mod written;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -37,6 +38,7 @@ use serde::Deserialize;
 
 pub use error::{Error, Place};
 pub use operator::Operator;
+pub use schema::schema;
 
 /// A policy as meant: `extends` folded in, `{workspace}` and `~` replaced, units parsed.
 #[derive(Debug, Clone, PartialEq)]

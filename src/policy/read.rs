@@ -93,12 +93,6 @@ fn trust_file(operator: &Operator, path: &Path, metadata: &Metadata) -> Result<(
             error("can be written by others".to_owned()).hint(format!("chmod go-w {shown}"))
         );
     }
-    if metadata.len() > MAX_BYTES {
-        return Err(error(format!(
-            "is {} bytes long, more than the {MAX_BYTES} a policy may have",
-            metadata.len()
-        )));
-    }
     Ok(())
 }
 
@@ -140,7 +134,7 @@ fn trust_directory(
 
 fn text(path: &Path, file: File) -> Result<String, Error> {
     let mut bytes = Vec::new();
-    // The size was checked, but a file can grow between the two.
+    // Not asked of the metadata: a file can grow between that and reading it.
     file.take(MAX_BYTES + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| unreadable(path, &error))?;

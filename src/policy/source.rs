@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use super::error::{Error, Place, nearest, one_of};
 use super::file::File;
+use super::schema::schema;
 
 /// One file of an `extends` chain.
 #[derive(Debug)]
@@ -75,7 +76,7 @@ fn key_hint(rest: &str) -> String {
 
 /// The section that has this key, when a key stands under the wrong heading.
 fn section_of(key: &str) -> Option<String> {
-    let schema = schemars::schema_for!(File).to_value();
+    let schema = schema();
     let sections = schema["$defs"].as_object()?;
     let has_key = |section: &serde_json::Value| section["properties"].get(key).is_some();
     let name = sections
