@@ -1,4 +1,4 @@
-//! What one agent may do: a TOML file as written ([`file`]) becomes a [`Policy`] as meant.
+//! What one agent may do: a TOML file as written (`file.rs`) becomes a [`Policy`] as meant.
 //!
 //! Nothing here touches the kernel or decides about a request; `plan` does that. A value of
 //! [`Policy`] proves that every key was known, every unit parsed, every root is absolute,

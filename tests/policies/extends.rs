@@ -96,3 +96,21 @@ fn a_parent_inside_the_workspace_is_refused_too() {
         "{error}"
     );
 }
+
+#[test]
+fn a_lowered_bound_takes_the_inherited_wall_time_with_it() {
+    let scratch = Scratch::new();
+    let policy = scratch.load("extends = \"default\"\n[limits]\nmax_wall_time = \"5m\"\n");
+    assert_eq!(
+        policy.expect("a tighter child").limits.wall_time.as_secs(),
+        300
+    );
+    let text = "extends = \"default\"\n[limits]\nwall_time = \"2h\"\n";
+    let error = scratch
+        .load(text)
+        .expect_err("longer than the inherited bound");
+    assert!(
+        error.contains("case.toml:3:13: `2h` is longer than `max_wall_time`"),
+        "{error}"
+    );
+}
