@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 
 use crate::policy::expect::Judge;
-use crate::policy::{Claim, Operator, Overrides, Policy, file::File, shipped};
+use crate::policy::{self, Claim, Operator, Overrides, Policy, shipped};
 
 /// The file is well formed and keeps its promises.
 pub const HELD: u8 = 0;
@@ -158,7 +158,7 @@ fn show(
 }
 
 fn schema(out: &mut impl Write) -> io::Result<u8> {
-    serde_json::to_writer_pretty(&mut *out, &schemars::schema_for!(File))?;
+    serde_json::to_writer_pretty(&mut *out, &policy::schema())?;
     writeln!(out)?;
     Ok(HELD)
 }

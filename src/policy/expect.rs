@@ -1,4 +1,4 @@
-//! What a policy promises of itself: `[[expect]]` lines, and who says whether they hold.
+//! Who says whether a policy keeps its promises. Reading them is in [`super::promises`].
 //!
 //! [`Paper`] judges by the policy alone, without a cell; a [`Judge`] that asks the plan or a real
 //! cell takes its place where there is one. [`verdict`] is the rule every wall repeats: the most
@@ -6,14 +6,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::error::Error;
-use super::file::Expect;
-use super::layers::{Given, Layers, MAX_ENTRIES, Origin};
-use super::roots::{Places, lexical};
-use super::written::List;
-use super::{
-    Access, Attempt, Claim, CommandRule, Expectation, Network, Policy, Verdict, glob, words,
-};
+use super::places::lexical;
+use super::{Access, Attempt, CommandRule, Network, Policy, Verdict, glob, words};
 
 /// Says how an attempt would end; an error when it cannot tell.
 pub trait Judge {
@@ -49,9 +43,7 @@ const DEVICES: [&str; 6] = [
 impl Judge for Paper {
     fn judge(&self, policy: &Policy, attempt: &Attempt) -> Result<Verdict, String> {
         let allowed = match attempt {
-            Attempt::Read(path) => {
-                reach(policy, path).is_some_and(|access| access <= Access::ReadOnly)
-            }
+            Attempt::Read(path) => may_read(policy, path),
             Attempt::Write(path) => reach(policy, path) == Some(Access::ReadWrite),
             Attempt::Execute(program) => may_execute(policy, program),
             Attempt::Connect(host, port) => may_connect(&policy.network, host, *port),
@@ -116,6 +108,17 @@ fn hidden_depth(policy: &Policy, entry: &str, path: &Path) -> Option<usize> {
         .max()
 }
 
+/// A new cell's private directories are empty: the host's file of that name is not there to be read.
+fn may_read(policy: &Policy, path: &Path) -> bool {
+    let private = PRIVATE
+        .iter()
+        .any(|top| path.starts_with(top) && path != Path::new(top));
+    match verdict(policy, path) {
+        None if private => false,
+        _ => reach(policy, path).is_some_and(|access| access <= Access::ReadOnly),
+    }
+}
+
 fn reach(policy: &Policy, path: &Path) -> Option<Access> {
     let path = &lexical(path);
     let under = |list: &[&str]| list.iter().any(|entry| path.starts_with(entry));
@@ -175,114 +178,6 @@ fn host_fits(allowed: &str, host: &str, port: u16) -> bool {
         None => host == name,
     };
     name_fits && only.is_none_or(|only| only == port.to_string())
-}
-
-/// The promises of every layer, the parents' first.
-pub(super) fn expectations(
-    places: &Places<'_>,
-    layers: &Layers,
-) -> Result<Vec<Expectation>, Error> {
-    let mut all = Vec::new();
-    for layer in layers.0.iter().rev() {
-        for at in &layer.file.expect {
-            let origin = Origin::Written(&layer.source, at.span.clone());
-            let claims = claims(places, &at.value, |span| {
-                Origin::Written(&layer.source, span)
-            })?;
-            if claims.is_empty() {
-                return Err(origin
-                    .error("an `[[expect]]` that promises nothing")
-                    .hint("add `denied = […]` or `allowed = […]`"));
-            }
-            if claims.len() > MAX_ENTRIES || all.len() > MAX_ENTRIES {
-                return Err(origin.error(format!("more than {MAX_ENTRIES} promises")));
-            }
-            let why = at
-                .value
-                .why
-                .as_ref()
-                .map(|why| why.value.clone())
-                .unwrap_or_default();
-            all.push(Expectation { why, claims });
-        }
-    }
-    Ok(all)
-}
-
-fn claims<'a>(
-    places: &Places<'_>,
-    written: &Expect,
-    origin: impl Fn(std::ops::Range<usize>) -> Origin<'a>,
-) -> Result<Vec<Claim>, Error> {
-    let entries = |list: &Option<List>| list.clone().map(|list| list.value).unwrap_or_default();
-    let denied = entries(&written.denied)
-        .into_iter()
-        .map(|entry| (Verdict::Denied, entry));
-    let allowed = entries(&written.allowed)
-        .into_iter()
-        .map(|entry| (Verdict::Allowed, entry));
-    let claim = |(verdict, entry): (Verdict, super::written::At<String>)| {
-        let given = Given {
-            value: entry.value,
-            origin: origin(entry.span),
-        };
-        Ok(Claim {
-            verdict,
-            attempt: attempt(places, &given)?,
-        })
-    };
-    denied.chain(allowed).map(claim).collect()
-}
-
-fn attempt(places: &Places<'_>, given: &Given<'_, String>) -> Result<Attempt, Error> {
-    let shapes =
-        "write `read PATH`, `write PATH`, `execute PROGRAM`, `connect HOST:PORT` or `run ARGV…`";
-    let text = given.value.trim();
-    let (verb, object) = text
-        .split_once(' ')
-        .map_or((text, ""), |(verb, object)| (verb, object.trim()));
-    let error = |message: String| given.error(message).hint(shapes);
-    if object.is_empty() || object.contains(char::is_control) {
-        return Err(error(format!("`{text}` is not an attempt")));
-    }
-    let path = |text: &str| {
-        places.expand(&Given {
-            value: text.to_owned(),
-            origin: given.origin.clone(),
-        })
-    };
-    match verb {
-        "read" => Ok(Attempt::Read(path(object)?)),
-        "write" => Ok(Attempt::Write(path(object)?)),
-        "execute" if object.contains('/') => {
-            Ok(Attempt::Execute(path(object)?.display().to_string()))
-        }
-        "execute" => Ok(Attempt::Execute(object.to_owned())),
-        "connect" => {
-            connect(object).ok_or_else(|| error(format!("`{object}` is not a host and a port")))
-        }
-        "run" => {
-            let words = words::split(object)
-                .ok_or_else(|| error("a quote that is not closed".to_owned()))?;
-            Ok(Attempt::Run(
-                words.iter().map(|word| places.fill(word)).collect(),
-            ))
-        }
-        _ => Err(error(format!("`{verb}` is not an attempt"))),
-    }
-}
-
-fn connect(object: &str) -> Option<Attempt> {
-    let (host, port) = object.rsplit_once(':')?;
-    let bare = host
-        .strip_prefix('[')
-        .and_then(|host| host.strip_suffix(']'));
-    let host = bare.unwrap_or(host);
-    let fits = !host.is_empty()
-        && (bare.is_some() || !host.contains(':'))
-        && !host.contains(char::is_whitespace);
-    let port = port.parse().ok().filter(|port| *port > 0)?;
-    fits.then(|| Attempt::Connect(host.to_owned(), port))
 }
 
 impl std::fmt::Display for Attempt {

@@ -82,7 +82,7 @@ impl Layers {
         self.ranked(get).map(|(_, given)| given)
     }
 
-    /// A value that `base.toml` gives when nobody else does; a unit test resolves `base.toml` alone.
+    /// A value that `base.toml` gives when nobody else does; loading any policy shows whether it does.
     pub fn pick<T: Clone>(&self, get: impl Fn(&File) -> &Option<At<T>>) -> Given<'_, T> {
         self.optional(get)
             .expect("base.toml gives every key that is picked")
@@ -139,7 +139,7 @@ fn entries<'a, T: Clone>(
         return Err(layer
             .source
             .error(&list.span, message)
-            .hint("a pattern such as `/opt/tool/**` can stand for many"));
+            .hint("name what holds several of them instead"));
     }
     Ok(list.value.iter().map(|entry| given(layer, entry)).collect())
 }

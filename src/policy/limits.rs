@@ -139,6 +139,16 @@ fn wall_time(layers: &Layers, overrides: &Overrides, longest: Duration) -> Resul
     if time <= longest {
         return Ok(time);
     }
+    // A child that only lowers the bound means the inherited default to follow it.
+    let rank_of_bound = layers
+        .ranked(|file| &file.limits.max_wall_time)
+        .map(|(rank, _)| rank);
+    let rank = layers
+        .ranked(|file| &file.limits.wall_time)
+        .map(|(rank, _)| rank);
+    if overrides.timeout.is_none() && rank > rank_of_bound {
+        return Ok(longest);
+    }
     let message = format!("`{}` is longer than `max_wall_time`", given.value);
     Err(given.error(message).hint(format!(
         "`max_wall_time` is {}; ask for at most that, or raise it in the policy",

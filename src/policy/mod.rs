@@ -1,4 +1,4 @@
-//! What one agent may do: a TOML file as written ([`file`]) becomes a [`Policy`] as meant.
+//! What one agent may do: a TOML file as written (`file.rs`) becomes a [`Policy`] as meant.
 //!
 //! Nothing here touches the kernel or decides about a request; `plan` does that. A value of
 //! [`Policy`] proves that every key was known, every unit parsed, every root is absolute,
@@ -6,16 +6,23 @@
 
 #![forbid(unsafe_code)]
 
+mod commands;
 mod error;
 pub mod expect;
-pub mod file;
+mod file;
+mod forbidden;
 pub mod glob;
 mod layers;
 mod limits;
 mod load;
+mod network;
 mod operator;
+mod places;
+mod promises;
+mod read;
 mod resolve;
 mod roots;
+mod schema;
 pub mod shipped;
 mod show;
 mod source;
@@ -31,6 +38,7 @@ use serde::Deserialize;
 
 pub use error::{Error, Place};
 pub use operator::Operator;
+pub use schema::schema;
 
 /// A policy as meant: `extends` folded in, `{workspace}` and `~` replaced, units parsed.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,19 +1,19 @@
 //! From files as written to the policy as meant: every default filled, every word checked.
 //!
 //! Numbers are in [`super::limits`], directories in [`super::roots`], promises in
-//! [`super::expect`]. Nothing here decides about a request.
+//! [`super::promises`]. Nothing here decides about a request.
 
-use std::path::{Component, Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::{Component, Path};
+use std::time::Duration;
 
 use super::error::{Error, visible};
-use super::file::Mode;
 use super::layers::{Given, Layers, MAX_ENTRIES, Origin};
-use super::roots::Places;
-use super::units::{LONGEST, count, duration};
-use super::written::{Count, Shell};
+use super::places::{Places, lexical};
+use super::units::{LONGEST, duration};
 use super::{
-    CommandRule, Commands, Enforcement, Environment, Filesystem, Network, Operator, Overrides,
-    Policy, Retention, SyscallGroup, Tools, expect, glob, limits, roots, words,
+    Enforcement, Environment, Filesystem, Operator, Overrides, Policy, Retention, SyscallGroup,
+    Tools, commands, glob, limits, network, promises, roots,
 };
 
 /// Every hidden path is a mount in every process.
@@ -35,10 +35,10 @@ pub(super) fn policy(
         name: layers.0[0].source.name.clone(),
         agent: agent(layers)?,
         filesystem: filesystem(&places, layers, overrides)?,
-        commands: commands(&places, layers)?,
+        commands: commands::commands(&places, layers)?,
         limits: limits::limits(layers, overrides)?,
         processes: limits::processes(layers)?,
-        network: network(layers, overrides)?,
+        network: network::network(layers, overrides)?,
         environment: environment(&places, layers, overrides)?,
         identity: layers.pick(|file| &file.identity.host_user).value,
         syscalls: syscalls(layers)?,
@@ -47,10 +47,10 @@ pub(super) fn policy(
         retention: Retention {
             artifacts: duration(
                 &layers.pick(|file| &file.retention.artifacts),
-                std::time::Duration::ZERO..=LONGEST,
+                Duration::ZERO..=LONGEST,
             )?,
         },
-        expectations: expect::expectations(&places, layers)?,
+        expectations: promises::expectations(&places, layers)?,
         workspace,
     })
 }
@@ -151,161 +151,10 @@ fn hidden_path(places: &Places<'_>, given: &Given<'_, String>) -> Result<String,
             )));
     }
     if text.starts_with(['/', '~', '{', '$']) {
-        let expanded = roots::lexical(&places.expand(given)?);
+        let expanded = lexical(&places.expand(given)?);
         return Ok(expanded.display().to_string());
     }
     Ok(text.to_owned())
-}
-
-fn commands(places: &Places<'_>, layers: &Layers) -> Result<Commands, Error> {
-    let rules = |list: Vec<Given<'_, String>>| {
-        list.iter()
-            .map(|entry| rule(places, entry))
-            .collect::<Result<Vec<_>, _>>()
-    };
-    let shell = layers.pick(|file| &file.commands.shell);
-    Ok(Commands {
-        shell: match &shell.value {
-            Shell::Program(program) if program.starts_with('/') => Some(PathBuf::from(program)),
-            Shell::Program(program) => {
-                return Err(shell
-                    .error(format!("`{program}` is not an absolute path"))
-                    .hint("write `/bin/bash`, or `false`"));
-            }
-            Shell::Off => None,
-        },
-        allowed: rules(layers.nearest(MAX_ENTRIES, |file| &file.commands.allowed)?)?,
-        blocked: rules(layers.gathered(MAX_ENTRIES, |file| &file.commands.blocked)?)?,
-    })
-}
-
-fn rule(places: &Places<'_>, given: &Given<'_, String>) -> Result<CommandRule, Error> {
-    let words = words::split(&given.value).filter(|_| !given.value.contains(char::is_control));
-    let mut words =
-        words.ok_or_else(|| given.error("a quote that is not closed, or a control character"))?;
-    if words.is_empty() || words[0].is_empty() {
-        return Err(given
-            .error("names no program")
-            .hint("write a name (`git`), a path, a pattern (`python3*`), or `*`"));
-    }
-    let arguments = words.split_off(1);
-    let program = words.remove(0);
-    if !program.contains('/') {
-        return Ok(CommandRule { program, arguments });
-    }
-    let path = places.expand(&Given {
-        value: program.clone(),
-        origin: given.origin.clone(),
-    })?;
-    let path = roots::lexical(&path).display().to_string();
-    // A `*` in a directory's own name would silently widen the rule.
-    if glob::is_pattern(&path) && !glob::is_pattern(&program) {
-        return Err(given
-            .error(format!(
-                "`{path}` has a `*` or `?` in the name of a directory"
-            ))
-            .hint("rename the directory"));
-    }
-    Ok(CommandRule {
-        program: path,
-        arguments,
-    })
-}
-
-fn network(layers: &Layers, overrides: &Overrides) -> Result<Network, Error> {
-    let (rank, mode) = layers
-        .ranked(|file| &file.network.mode)
-        .expect("base.toml gives a mode");
-    // A key beside a mode it does not belong to is a mistake; one inherited from further up is only unused.
-    let beside = |rank_of: usize| rank_of <= rank && overrides.network.is_none();
-    let (connect, bind) = (
-        layers.ranked(|file| &file.network.connect_ports),
-        layers.ranked(|file| &file.network.bind_ports),
-    );
-    let hosts = layers.ranked(|file| &file.network.allow_hosts);
-    let mode = match &overrides.network {
-        Some(text) => typed_mode(text)?,
-        None => mode.value,
-    };
-    for (rank, ports) in connect.iter().chain(&bind) {
-        if mode != Mode::Host && beside(*rank) {
-            return Err(ports
-                .error("ports are narrowed only with `mode = \"host\"`")
-                .hint("remove them, or set the mode"));
-        }
-    }
-    if let Some((rank, hosts)) = hosts.as_ref().filter(|_| mode != Mode::Proxy)
-        && beside(*rank)
-    {
-        return Err(hosts
-            .error("names are reached only with `mode = \"proxy\"`")
-            .hint("remove them, or set the mode"));
-    }
-    Ok(match mode {
-        Mode::None => Network::None,
-        Mode::Host => Network::Host {
-            connect_ports: connect
-                .map(|_| ports(&layers.nearest(MAX_ENTRIES, |file| &file.network.connect_ports)?))
-                .transpose()?,
-            bind_ports: bind
-                .map(|_| ports(&layers.nearest(MAX_ENTRIES, |file| &file.network.bind_ports)?))
-                .transpose()?,
-        },
-        Mode::Proxy => Network::Proxy {
-            allow_hosts: layers
-                .nearest(MAX_ENTRIES, |file| &file.network.allow_hosts)?
-                .iter()
-                .map(host)
-                .collect::<Result<_, _>>()?,
-        },
-    })
-}
-
-fn typed_mode(text: &str) -> Result<Mode, Error> {
-    match text {
-        "none" => Ok(Mode::None),
-        "host" => Ok(Mode::Host),
-        "proxy" => Ok(Mode::Proxy),
-        _ => Err(Origin::Flag(format!("--network {text}"))
-            .error("is not a mode")
-            .hint("accepted: `none`, `host` or `proxy`")),
-    }
-}
-
-fn ports(list: &[Given<'_, Count>]) -> Result<Vec<u16>, Error> {
-    let port =
-        |given| count(given, 1..=65535).map(|number| u16::try_from(number).unwrap_or(u16::MAX));
-    list.iter().map(port).collect()
-}
-
-/// `crates.io`, `*.crates.io`, `crates.io:443`; lower-cased, because names are compared without case.
-fn host(given: &Given<'_, String>) -> Result<String, Error> {
-    let text = given.value.to_ascii_lowercase();
-    let (name, port) = text
-        .rsplit_once(':')
-        .map_or((text.as_str(), None), |(name, port)| (name, Some(port)));
-    let label = |label: &str| {
-        !label.is_empty()
-            && label.len() <= 63
-            && label
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
-    };
-    let name_fits = name.len() <= 253
-        && name
-            .strip_prefix("*.")
-            .unwrap_or(name)
-            .split('.')
-            .all(label);
-    let port_fits = port.is_none_or(|port| port.parse::<u16>().is_ok_and(|number| number > 0));
-    let hint = "write `crates.io`, `*.crates.io` or `crates.io:443`, without a scheme or a path";
-    (name_fits && port_fits)
-        .then_some(text.clone())
-        .ok_or_else(|| {
-            given
-                .error(format!("`{}` is not a host name", visible(&given.value)))
-                .hint(hint)
-        })
 }
 
 fn environment(
@@ -318,15 +167,11 @@ fn environment(
             .map(|given| variable(&given.value, &given.origin))
             .collect::<Result<Vec<_>, _>>()
     };
-    let mut set: Vec<(String, String)> = Vec::new();
-    let mut put = |name: String, value: String| {
-        set.retain(|(known, _)| *known != name);
-        set.push((name, value));
-    };
+    let mut set = BTreeMap::new();
     for layer in layers.0.iter().rev() {
         for (name, at) in &layer.file.environment.set {
             let origin = Origin::Written(&layer.source, at.span.clone());
-            put(
+            set.insert(
                 variable(name, &origin)?,
                 content(&places.fill(&at.value), &origin)?,
             );
@@ -337,7 +182,7 @@ fn environment(
         let (name, value) = typed
             .split_once('=')
             .ok_or_else(|| origin.error("has no `=`").hint("write `--env NAME=VALUE`"))?;
-        put(variable(name, &origin)?, content(value, &origin)?);
+        set.insert(variable(name, &origin)?, content(value, &origin)?);
     }
     if set.len() > MAX_VARIABLES {
         return Err(Error::file(
@@ -347,7 +192,7 @@ fn environment(
     }
     Ok(Environment {
         pass: names(layers.nearest(MAX_VARIABLES, |file| &file.environment.pass)?)?,
-        set,
+        set: set.into_iter().collect(),
         redact: names(layers.gathered(MAX_VARIABLES, |file| &file.environment.redact)?)?,
     })
 }

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use super::error::{Error, Place, nearest, one_of};
 use super::file::File;
+use super::schema::schema;
 
 /// One file of an `extends` chain.
 #[derive(Debug)]
@@ -50,11 +51,7 @@ impl Source {
             );
             return at.hint(format!("accepted here: {}", one_of(words)));
         }
-        let at = self.error(&span, plain(message));
-        match type_hint(message) {
-            Some(hint) => at.hint(hint),
-            None => at,
-        }
+        self.error(&span, plain(message)).hint(type_hint(message))
     }
 }
 
@@ -79,7 +76,7 @@ fn key_hint(rest: &str) -> String {
 
 /// The section that has this key, when a key stands under the wrong heading.
 fn section_of(key: &str) -> Option<String> {
-    let schema = schemars::schema_for!(File).to_value();
+    let schema = schema();
     let sections = schema["$defs"].as_object()?;
     let has_key = |section: &serde_json::Value| section["properties"].get(key).is_some();
     let name = sections
@@ -99,28 +96,27 @@ fn plain(message: &str) -> String {
             section.to_lowercase()
         ),
         None => first
+            .replace("expected f64", "expected a number")
             .replace("expected a sequence", "expected a list")
             .replace("expected a map", "expected a table"),
     }
 }
 
-fn type_hint(message: &str) -> Option<&'static str> {
+fn type_hint(message: &str) -> &'static str {
     let expected = message
         .split_once("expected ")
         .map_or("", |(_, expected)| expected);
     match expected {
-        "a boolean" => Some("write `true` or `false`, without quotes"),
-        "a sequence" => Some("write a list, also for one entry: `[\"…\"]`"),
-        "a string" => Some("write it in quotes"),
-        "a whole number" => Some("write digits only, without quotes"),
-        "f64" => Some("write a number without quotes, such as `2` or `0.5`"),
-        "a number with its unit in quotes" => {
-            Some("write a size as `\"512M\"`, a duration as `\"10s\"`")
-        }
-        "the path of a shell in quotes, or false" => Some("write `\"/bin/bash\"`, or `false`"),
+        "a boolean" => "write `true` or `false`, without quotes",
+        "a sequence" => "write a list, also for one entry: `[\"…\"]`",
+        "a string" => "write it in quotes",
+        "a whole number" => "write digits only, without quotes",
+        "f64" => "write a number without quotes, such as `2` or `0.5`",
+        "a number with its unit in quotes" => "write a size as `\"512M\"`, a duration as `\"10s\"`",
+        _ if message.contains("shell") => "write `\"/bin/bash\"`, or `false`",
         _ if message.starts_with("duplicate key") => {
-            Some("each key and each section may stand once; remove one of the two")
+            "each key and each section may stand once; remove one of the two"
         }
-        _ => None,
+        _ => "a policy is TOML: `key = value`, under a `[section]` on a line of its own",
     }
 }
