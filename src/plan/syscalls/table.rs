@@ -12,9 +12,6 @@ use crate::policy::SyscallGroup::{Debug, IoUring, Profile};
 /// Older than any program that could need it, or not built into today's kernels: as they would answer.
 const ENOSYS: Errno = Errno::ENOSYS;
 
-/// The answer to a known call that no rule names.
-pub(super) static UNNAMED: Rule = refuse(EPERM, "", "no rule allows it");
-
 pub(super) static RULES: &[Rule] = &[
     allow(
         "read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 lseek close close_range \

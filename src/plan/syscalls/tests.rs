@@ -153,7 +153,9 @@ fn foreign_abis_and_unknown_numbers_answer_enosys() {
 #[test]
 fn every_known_call_is_named_by_exactly_one_lasting_rule() {
     for (_, name) in ARCHS.into_iter().flat_map(Arch::calls) {
-        let naming = rules().filter(|rule| rule.when == When::Always && rule.names(name)).count();
+        let naming = rules()
+            .filter(|rule| rule.when == When::Always && rule.calls.split_whitespace().any(|known| known == name))
+            .count();
         assert_eq!(naming, 1, "{name}");
     }
 }
