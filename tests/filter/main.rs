@@ -177,6 +177,29 @@ fn listed_programs_cannot_come_from_anonymous_files() {
     );
 }
 
+#[test]
+fn an_anonymous_file_runs_only_where_programs_are_not_listed() {
+    let script = |flags: u32| {
+        format!(
+            "exec python3 -c '
+import os
+writable = os.memfd_create(\"x\", {flags})
+os.write(writable, open(\"/bin/true\", \"rb\").read())
+readable = os.open(f\"/proc/self/fd/{{writable}}\", os.O_RDONLY)
+os.close(writable)
+os.execve(readable, [\"true\"], {{}})'"
+        )
+    };
+    let (plain, sealed) = (script(1), script(1 | 8));
+    let listed = FilterInput { executables: Executables::Listed, ..PLAIN };
+    in_filter(&PLAIN, &plain).expect("an anonymous file can be executed");
+    let refused = in_filter(&listed, &plain).expect_err("not where programs are listed");
+    assert!(refused.contains("[Errno 1]"), "{refused}");
+    // Linux 6.3 knows the seal and then refuses the execution (13); before, the flag itself (22).
+    let refused = in_filter(&listed, &sealed).expect_err("a sealed one is never executed");
+    assert!(refused.contains("[Errno 13]") || refused.contains("[Errno 22]"), "{refused}");
+}
+
 fn check(input: &FilterInput<'_>, attempts: &[Attempt]) {
     let with = attempt(Some(compile(input)), attempts);
     let without = attempt(None, attempts);

@@ -1,4 +1,4 @@
-//! The syscall filter: an allow-list as data ([`table`], [`arguments`]), compiled once per policy ([`bpf`]).
+//! The syscall filter: an allow-list as data (`table`, `arguments`), compiled once per policy (`bpf`).
 //!
 //! It is the wall in front of the kernel's own surface: what no ordinary program needs is not reachable at
 //! all, and what could undo another wall (namespaces, mounts, a second ABI, sockets that Landlock does not
@@ -10,7 +10,7 @@
 //! where programs have a fallback for it; unknown numbers, x32 and foreign ABIs (i386 through `int 0x80`, 32-bit ARM)
 //! get ENOSYS. Nothing is killed: a program that probes for a feature must live to hear that it is missing.
 //!
-//! Start with [`table`] for what is allowed; `launch::seal` installs the program.
+//! Start with `table` for what is allowed; `launch::seal` installs the program.
 #![forbid(unsafe_code)]
 
 mod arguments;
@@ -31,7 +31,8 @@ use numbers::Arch;
 pub use rule::Outcome;
 use rule::{Rule, Verdict, When};
 
-/// A program for the kernel, ready for `seccompiler::apply_filter`, which allocates nothing on success.
+/// A program for the kernel, ready for `seccompiler::apply_filter`, which sets no_new_privs, loads it, and
+/// allocates nothing on success.
 pub type Program = seccompiler::BpfProgram;
 
 /// The parts of a policy that shape the filter.
@@ -90,7 +91,8 @@ pub fn describe(input: &FilterInput<'_>) -> Vec<Explanation> {
 pub fn contradiction(input: &FilterInput<'_>) -> Option<&'static str> {
     let rings = input.groups.contains(&SyscallGroup::IoUring);
     (rings && When::ListedPorts.holds(input)).then_some(
-        "`io_uring` sends through the kernel without passing the filter, so UDP and TCP fast open would leave by ports that are not listed",
+        "`io_uring` sends without passing the filter, so UDP and TCP fast open would leave by ports that are not \
+         listed",
     )
 }
 

@@ -1,4 +1,4 @@
-//! The table: every known call is named once here or in [`arguments`](super::arguments), with a reason.
+//! The table: every known call is named once here or in `arguments`, with a reason.
 //!
 //! Allowed is what ordinary programs use and what acts only on the caller, on its own files or inside its
 //! own namespaces; permissions, Landlock and limits still judge each call. A call that appears nowhere is
