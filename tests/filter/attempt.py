@@ -3,7 +3,7 @@
 A line is a number (or `int80:number`, the i386 way in) and its arguments: integers, or text in
 double quotes, which is passed as a pointer. The answer is an errno, 0 for success, or `signal N`.
 """
-import ctypes, mmap, os, shlex, signal, sys
+import ctypes, mmap, os, shlex, sys
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long

@@ -1,4 +1,4 @@
-//! The syscall filter: an allow-list as data ([`table`], [`arguments`]), compiled once per policy ([`bpf`]).
+//! The syscall filter: an allow-list as data (`table`, `arguments`), compiled once per policy (`bpf`).
 //!
 //! It is the wall in front of the kernel's own surface: what no ordinary program needs is not reachable at
 //! all, and what could undo another wall (namespaces, mounts, a second ABI, sockets that Landlock does not
@@ -10,7 +10,7 @@
 //! where programs have a fallback for it; unknown numbers, x32 and foreign ABIs (i386 through `int 0x80`, 32-bit ARM)
 //! get ENOSYS. Nothing is killed: a program that probes for a feature must live to hear that it is missing.
 //!
-//! Start with [`table`] for what is allowed; `launch::seal` installs the program.
+//! Start with `table` for what is allowed; `launch::seal` installs the program.
 #![forbid(unsafe_code)]
 
 mod arguments;
@@ -21,6 +21,9 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+use std::collections::{HashMap, HashSet};
+use std::ptr;
+
 use nix::errno::Errno;
 
 use crate::policy::{Network, SyscallGroup};
@@ -28,7 +31,8 @@ use numbers::Arch;
 pub use rule::Outcome;
 use rule::{Rule, Verdict, When};
 
-/// A program for the kernel, ready for `seccompiler::apply_filter`, which allocates nothing on success.
+/// A program for the kernel, ready for `seccompiler::apply_filter`, which sets no_new_privs, loads it, and
+/// allocates nothing on success.
 pub type Program = seccompiler::BpfProgram;
 
 /// The parts of a policy that shape the filter.
@@ -69,50 +73,59 @@ pub fn outcome(input: &FilterInput<'_>, number: u32, arguments: [u64; 6]) -> Out
 
 /// Every rule in force, in the order of the table.
 pub fn describe(input: &FilterInput<'_>) -> Vec<Explanation> {
-    let known: Vec<&str> = Arch::NATIVE.calls().map(|(_, name)| name).collect();
-    let mut told = Vec::new();
-    for rule in rules().filter(|rule| rule.when.holds(input)) {
-        let calls: Vec<_> = rule
-            .calls
-            .split_whitespace()
-            .filter(|name| known.contains(name) && std::ptr::eq(rule_for(input, name), rule))
-            .collect();
-        if !calls.is_empty() {
-            told.push(Explanation { calls, answer: rule.verdict.in_words(), reason: rule.reason });
-        }
-    }
-    told
+    let in_force = in_force(input);
+    let known: HashSet<&str> = Arch::NATIVE.calls().map(|(_, name)| name).collect();
+    let decides =
+        |rule: &Rule, name: &str| known.contains(name) && in_force.get(name).is_some_and(|&it| ptr::eq(it, rule));
+    rules()
+        .map(|rule| Explanation {
+            calls: rule.calls.split_whitespace().filter(|name| decides(rule, name)).collect(),
+            answer: rule.verdict.in_words(),
+            reason: rule.reason,
+        })
+        .filter(|told| !told.calls.is_empty())
+        .collect()
 }
 
 /// Why this combination cannot be enforced by any filter, if so. A plan must refuse it instead of being weaker in silence.
 pub fn contradiction(input: &FilterInput<'_>) -> Option<&'static str> {
     let rings = input.groups.contains(&SyscallGroup::IoUring);
     (rings && When::ListedPorts.holds(input)).then_some(
-        "`io_uring` sends through the kernel without passing the filter, so UDP and TCP fast open would leave by ports that are not listed",
+        "`io_uring` sends without passing the filter, so UDP and TCP fast open would leave by ports that are not \
+         listed",
     )
 }
 
 /// What is answered to a number that no table knows: as a kernel without the call would answer.
-const UNKNOWN: Verdict = Verdict::Plain(Outcome::Refuse(Errno::ENOSYS));
+static UNKNOWN: Verdict = Verdict::Plain(Outcome::Refuse(Errno::ENOSYS));
+
+/// What is answered to a known call that no rule names.
+static UNNAMED: Verdict = Verdict::Plain(Outcome::Refuse(Errno::EPERM));
 
 fn answer(arch: Arch, input: &FilterInput<'_>, number: u32, arguments: &[u64; 6]) -> Outcome {
-    match arch.calls().find(|&(known, _)| known == number) {
-        Some((_, name)) => rule_for(input, name).verdict.answer(arguments),
-        None => UNKNOWN.answer(arguments),
-    }
+    let in_force = in_force(input);
+    let name = arch.calls().find(|&(known, _)| known == number).map(|(_, name)| name);
+    name.map_or(&UNKNOWN, |name| verdict(&in_force, name)).answer(arguments)
 }
 
 /// Every known number with its verdict, ascending.
 fn verdicts(arch: Arch, input: &FilterInput<'_>) -> Vec<(u32, &'static Verdict)> {
-    arch.calls().map(|(number, name)| (number, &rule_for(input, name).verdict)).collect()
+    let in_force = in_force(input);
+    arch.calls().map(|(number, name)| (number, verdict(&in_force, name))).collect()
 }
 
-fn rules() -> impl Iterator<Item = &'static Rule> {
+fn rules() -> impl DoubleEndedIterator<Item = &'static Rule> {
     table::RULES.iter().chain(arguments::RULES)
 }
 
-/// The first rule in force that names the call and holds under a condition, else the one that holds always.
-fn rule_for(input: &FilterInput<'_>, call: &str) -> &'static Rule {
-    let naming = || rules().filter(|rule| rule.names(call) && rule.when.holds(input));
-    naming().find(|rule| rule.when != When::Always).or_else(|| naming().next()).unwrap_or(&table::UNNAMED)
+/// The rule that decides each call under this input: one that holds under a condition before one that holds always.
+fn in_force(input: &FilterInput<'_>) -> HashMap<&'static str, &'static Rule> {
+    let (lasting, conditional): (Vec<_>, Vec<_>) =
+        rules().filter(|rule| rule.when.holds(input)).partition(|rule| rule.when == When::Always);
+    let ascending = lasting.into_iter().chain(conditional);
+    ascending.flat_map(|rule| rule.calls.split_whitespace().map(move |name| (name, rule))).collect()
+}
+
+fn verdict(in_force: &HashMap<&'static str, &'static Rule>, name: &str) -> &'static Verdict {
+    in_force.get(name).map_or(&UNNAMED, |rule| &rule.verdict)
 }

@@ -111,10 +111,6 @@ impl Rule {
     pub(super) const fn when(self, when: When) -> Rule {
         Rule { when, ..self }
     }
-
-    pub(super) fn names(&self, call: &str) -> bool {
-        self.calls.split_whitespace().any(|name| name == call)
-    }
 }
 
 impl When {

@@ -1,4 +1,4 @@
-//! The table: every known call is named once here or in [`arguments`](super::arguments), with a reason.
+//! The table: every known call is named once here or in `arguments`, with a reason.
 //!
 //! Allowed is what ordinary programs use and what acts only on the caller, on its own files or inside its
 //! own namespaces; permissions, Landlock and limits still judge each call. A call that appears nowhere is
@@ -11,9 +11,6 @@ use crate::policy::SyscallGroup::{Debug, IoUring, Profile};
 
 /// Older than any program that could need it, or not built into today's kernels: as they would answer.
 const ENOSYS: Errno = Errno::ENOSYS;
-
-/// The answer to a known call that no rule names.
-pub(super) static UNNAMED: Rule = refuse(EPERM, "", "no rule allows it");
 
 pub(super) static RULES: &[Rule] = &[
     allow(

@@ -15,6 +15,9 @@ const EVERY_GROUP: FilterInput<'static> =
 const LISTED_PROGRAMS: FilterInput<'static> = FilterInput { executables: Executables::Listed, ..PLAIN };
 const ARCHS: [Arch; 2] = [Arch::X86_64, Arch::Aarch64];
 
+/// Loading takes time with every instruction, on the way to every command: about 65 µs for 290.
+const SMALL: usize = 400;
+
 fn listed_ports() -> Network {
     Network::Host { connect_ports: Some(vec![443]), bind_ports: None }
 }
@@ -114,7 +117,7 @@ fn the_program_answers_as_the_table_says() {
     every_input(|arch, input| {
         let verdicts = verdicts(arch, input);
         let program = bpf::compile(arch, &verdicts);
-        assert!(program.len() <= bpf::MAX_INSTRUCTIONS);
+        assert!(program.len() <= SMALL, "{} instructions", program.len());
         for &(number, verdict) in &verdicts {
             for arguments in interesting(verdict) {
                 assert_eq!(
@@ -153,7 +156,9 @@ fn foreign_abis_and_unknown_numbers_answer_enosys() {
 #[test]
 fn every_known_call_is_named_by_exactly_one_lasting_rule() {
     for (_, name) in ARCHS.into_iter().flat_map(Arch::calls) {
-        let naming = rules().filter(|rule| rule.when == When::Always && rule.names(name)).count();
+        let naming = rules()
+            .filter(|rule| rule.when == When::Always && rule.calls.split_whitespace().any(|known| known == name))
+            .count();
         assert_eq!(naming, 1, "{name}");
     }
 }
