@@ -130,9 +130,9 @@ impl Drop for Cell {
             // End of file is the launcher's word to take everything apart.
             drop(launcher.channel);
             if !readable(launcher.pidfd.as_fd(), FAREWELL) {
-                drop(process::pidfd_signal(launcher.pidfd.as_fd(), libc::SIGKILL));
+                let _ = process::pidfd_signal(launcher.pidfd.as_fd(), libc::SIGKILL);
             }
-            drop(process::reap(launcher.pidfd.as_fd()));
+            let _ = process::reap(launcher.pidfd.as_fd());
         }
         // Nothing is left of them unless the launcher was killed.
         cgroup::remove_locations(&self.groups);

@@ -197,7 +197,7 @@ impl<'a> Process<'a> {
         match wish {
             Wish::Nothing => {}
             Wish::End(signal) => {
-                drop(descriptor::write(self.ready.leash.as_raw_fd(), &[signal as u8]));
+                let _ = descriptor::write(self.ready.leash.as_raw_fd(), &[signal as u8]);
                 self.ending.get_or_insert((Reason::Stopped, Instant::now() + Duration::from_secs(2)));
             }
             Wish::Kill => {
@@ -208,7 +208,7 @@ impl<'a> Process<'a> {
     }
 
     fn kill(&self) {
-        drop(process::pidfd_signal(self.ready.pidfd.as_fd(), libc::SIGKILL));
+        let _ = process::pidfd_signal(self.ready.pidfd.as_fd(), libc::SIGKILL);
     }
 
     fn keep_deadlines(&mut self) {
@@ -219,7 +219,7 @@ impl<'a> Process<'a> {
             return;
         }
         if let Some(reason) = self.overdue() {
-            drop(descriptor::write(self.ready.leash.as_raw_fd(), &[libc::SIGTERM as u8]));
+            let _ = descriptor::write(self.ready.leash.as_raw_fd(), &[libc::SIGTERM as u8]);
             self.ending = Some((reason, Instant::now() + GRACE));
         }
     }

@@ -227,7 +227,7 @@ impl Job {
             match (number, master) {
                 (0, _) => Wish::Nothing,
                 (libc::SIGWINCH, Some(master)) => {
-                    drop(crate::sys::terminal::resize(master.as_fd(), terminal::size()));
+                    let _ = crate::sys::terminal::resize(master.as_fd(), terminal::size());
                     Wish::Nothing
                 }
                 (libc::SIGWINCH, None) => Wish::Nothing,

@@ -69,9 +69,9 @@ pub fn make(plan: &CellPlan) -> Result<Cell> {
             drop(theirs);
             let made = map_ids(pid, &plan.identity).and_then(|()| collect(plan, &Channel::new(ours)));
             if made.is_err() {
-                drop(process::pidfd_signal(pidfd.as_fd(), libc::SIGKILL));
+                let _ = process::pidfd_signal(pidfd.as_fd(), libc::SIGKILL);
             }
-            drop(reap(pidfd.as_fd()));
+            let _ = reap(pidfd.as_fd());
             made
         }
     }
@@ -108,7 +108,7 @@ fn idmap_namespace(identity: &Identity, uid: u32, gid: u32) -> std::io::Result<O
         Side::Child => {
             drop(ours);
             // Waits until the parent hangs up.
-            drop(descriptor::read(theirs.as_raw_fd(), &mut [0]));
+            let _ = descriptor::read(theirs.as_raw_fd(), &mut [0]);
             process::exit(0)
         }
         Side::Parent { pid, pidfd } => {
@@ -120,7 +120,7 @@ fn idmap_namespace(identity: &Identity, uid: u32, gid: u32) -> std::io::Result<O
             };
             let namespace = write();
             drop(ours);
-            drop(reap(pidfd.as_fd()));
+            let _ = reap(pidfd.as_fd());
             Ok(namespace?.into())
         }
     }
@@ -177,7 +177,7 @@ fn run_maker(plan: &CellPlan, detached: &Detached, socket: OwnedFd) -> ! {
         Ok(()) => FromMaker::Done,
         Err(fault) => FromMaker::Failed(fault),
     };
-    drop(channel.send(&last, &[]));
+    let _ = channel.send(&last, &[]);
     process::exit(0)
 }
 

@@ -38,7 +38,7 @@ fn start(sealed: &Sealed, command: fn(&Sealed) -> !) -> Result<(), Errno> {
         }
         if watched[0].revents != 0 {
             // The signal itself says nothing that waitpid does not say better.
-            drop(descriptor::read(deaths.as_raw_fd(), &mut [0; 128]));
+            let _ = descriptor::read(deaths.as_raw_fd(), &mut [0; 128]);
             if reap_all(child) {
                 return Ok(());
             }
@@ -66,7 +66,7 @@ fn obey(child: i32) -> bool {
             let number = i32::from(number[0]);
             // Stopping and continuing is for all that runs here, other signals for the command's own group.
             let everyone = number == libc::SIGSTOP || number == libc::SIGCONT || number == libc::SIGKILL;
-            drop(process::kill(if everyone { -1 } else { -child }, number));
+            let _ = process::kill(if everyone { -1 } else { -child }, number);
             true
         }
         Ok(_) => false,
@@ -76,5 +76,5 @@ fn obey(child: i32) -> bool {
 }
 
 fn tell(message: FromInit) {
-    drop(descriptor::write(LEASH, &message.to_bytes()));
+    let _ = descriptor::write(LEASH, &message.to_bytes());
 }

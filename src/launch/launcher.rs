@@ -190,13 +190,13 @@ impl Launcher {
     /// Reaps a process that died, with all its descendants dead before it, and takes its slot back.
     fn bury(&mut self, id: u64) {
         let Some(dead) = self.running.remove(&id) else { return };
-        drop(self.epoll.delete(&dead.pidfd));
-        drop(reap(dead.pidfd.as_fd()));
+        let _ = self.epoll.delete(&dead.pidfd);
+        let _ = reap(dead.pidfd.as_fd());
         self.suspects.retain(|(suspect, _)| *suspect != id);
         let group = self.homes.get_mut(&dead.home).and_then(|home| home.group.as_mut());
         if let (Some(group), Some(slot)) = (group, dead.slot) {
             if let Some(event) = slot.oom_event() {
-                drop(self.epoll.delete(event));
+                let _ = self.epoll.delete(event);
             }
             group.give_back(slot);
             self.removals |= group.retry_removals() > 0;
@@ -205,7 +205,7 @@ impl Launcher {
 
     fn suspect(&mut self, id: u64) {
         if let Some(event) = self.running.get(&id).and_then(|r| r.slot.as_ref()).and_then(Slot::oom_event) {
-            drop(crate::sys::descriptor::read(event.as_raw_fd(), &mut [0; 8]));
+            let _ = crate::sys::descriptor::read(event.as_raw_fd(), &mut [0; 8]);
             self.suspects.push((id, Instant::now() + OOM_PATIENCE));
         }
     }
@@ -217,7 +217,7 @@ impl Launcher {
         self.suspects.retain(|(id, until)| {
             let Some(process) = running.get(id) else { return false };
             if process.slot.as_ref().is_some_and(|slot| slot.gauges().oom_kills() > 0) {
-                drop(pidfd_signal(process.pidfd.as_fd(), libc::SIGKILL));
+                let _ = pidfd_signal(process.pidfd.as_fd(), libc::SIGKILL);
                 return false;
             }
             now < *until
@@ -233,7 +233,7 @@ impl Launcher {
         let chosen = |home: u32| only.is_none_or(|cell| cell == home);
         let doomed: Vec<u64> = self.running.iter().filter(|(_, r)| chosen(r.home)).map(|(id, _)| *id).collect();
         for id in &doomed {
-            drop(pidfd_signal(self.running[id].pidfd.as_fd(), libc::SIGKILL));
+            let _ = pidfd_signal(self.running[id].pidfd.as_fd(), libc::SIGKILL);
         }
         for id in doomed {
             self.bury(id);
@@ -276,6 +276,6 @@ fn make_group(number: u32, plan: &GroupPlan) -> Result<CellGroup> {
 
 fn write_score(file: &mut Option<File>, score: &[u8]) {
     if let Some(file) = file {
-        drop(file.write_all(score));
+        let _ = file.write_all(score);
     }
 }

@@ -43,7 +43,7 @@ pub fn prepare(cell: &Cell, entry: &Entry<'_>, stack: &mut Stack) -> Step<Prepar
     let (inner_leash, inner_door) = (leash_inside.as_raw_fd(), door_inside.as_raw_fd());
     let mut borrowed = || outcome = make_init(cell, entry.tasks, inner_leash, inner_door);
     let pid = clone_borrowing(&request, stack, &mut borrowed).map_err(|errno| (Stage::Clone, errno))?;
-    drop(reap_pid(pid));
+    let _ = reap_pid(pid);
     let pidfd = descriptor::adopt(outcome?);
     Ok(Prepared { door, leash, pidfd })
 }
@@ -77,7 +77,7 @@ fn become_init(cell: &Cell, joined: Joined, leash: RawFd, door: RawFd) -> ! {
             // Until the descriptors were closed the leash has its old number, afterwards its fixed one.
             let late = matches!(stage, Stage::Seccomp);
             let leash = if late { super::seal::LEASH } else { leash };
-            drop(descriptor::write(leash, &report.to_bytes()));
+            let _ = descriptor::write(leash, &report.to_bytes());
             crate::sys::process::exit(1)
         }
     }
