@@ -2,12 +2,12 @@
 //!
 //! The modules in reading order; imports point downward only (`cargo xtask tidy` checks it).
 
-pub mod cli;
 pub mod broker;
+pub mod cli;
+pub mod host;
 pub mod launch;
-pub mod wire;
+pub mod path;
 pub mod plan;
 pub mod policy;
-pub mod host;
-pub mod path;
 pub mod sys;
+pub mod wire;

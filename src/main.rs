@@ -3,9 +3,9 @@
 //! Three processes. This one becomes the broker; before it reads a word or starts a thread it forks the launcher,
 //! which makes cells and the sealed processes in them. `launch` tells the whole story.
 
+use std::process::ExitCode;
 use stockade::sys::words;
 use stockade::{cli, launch};
-use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let first = words::argument(1).map_or(&b""[..], |word| word.to_bytes());

@@ -15,22 +15,43 @@ const MAX_FRAME: usize = 16 << 20;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ToLauncher {
-    MakeCell { cell: u32, plan: Box<CellPlan> },
+    MakeCell {
+        cell: u32,
+        plan: Box<CellPlan>,
+    },
     /// Make one process, sealed, waiting for its command.
-    Prepare { cell: u32 },
+    Prepare {
+        cell: u32,
+    },
     /// Everything in the cell dies and every trace of it goes.
-    DropCell { cell: u32 },
+    DropCell {
+        cell: u32,
+    },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 pub enum FromLauncher {
     /// With the cgroup directories to remove should the launcher be killed.
-    CellMade { cell: u32, groups: Vec<std::path::PathBuf> },
-    CellFailed { cell: u32, fault: Fault },
+    CellMade {
+        cell: u32,
+        groups: Vec<std::path::PathBuf>,
+    },
+    CellFailed {
+        cell: u32,
+        fault: Fault,
+    },
     /// Descriptors: door, leash, pidfd, then the gauges.
-    Ready { cell: u32, gauges: Option<serde_json::Value> },
-    PrepareFailed { cell: u32, fault: Fault },
-    CellDropped { cell: u32 },
+    Ready {
+        cell: u32,
+        gauges: Option<serde_json::Value>,
+    },
+    PrepareFailed {
+        cell: u32,
+        fault: Fault,
+    },
+    CellDropped {
+        cell: u32,
+    },
 }
 
 /// What went wrong while walls were being made. Not the agent's doing.
@@ -147,7 +168,11 @@ pub enum FromInit {
     /// Sealed; the child behind the door waits.
     Ready,
     Failed(Report),
-    Exited { status: i32, cpu_micros: u64, max_rss_kib: u64 },
+    Exited {
+        status: i32,
+        cpu_micros: u64,
+        max_rss_kib: u64,
+    },
 }
 
 impl FromInit {
@@ -167,9 +192,8 @@ impl FromInit {
     }
 
     pub fn from_bytes(bytes: &[u8]) -> Option<FromInit> {
-        let word = |index: usize| {
-            bytes.get(index * 8..index * 8 + 8).and_then(|b| b.try_into().ok()).map(u64::from_ne_bytes)
-        };
+        let word =
+            |index: usize| bytes.get(index * 8..index * 8 + 8).and_then(|b| b.try_into().ok()).map(u64::from_ne_bytes);
         Some(match word(0)? {
             1 => FromInit::Ready,
             2 => FromInit::Failed(Report { stage: word(1)? as u32, errno: word(2)? as i32 }),

@@ -41,7 +41,10 @@ impl Cell {
 
     fn slots(&self) -> usize {
         let entries = self.0.locations().iter().flat_map(|cell| fs::read_dir(cell).unwrap());
-        entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with('s') && entry.path().is_dir()).count()
+        entries
+            .flatten()
+            .filter(|entry| entry.file_name().to_string_lossy().starts_with('s') && entry.path().is_dir())
+            .count()
     }
 }
 
@@ -212,7 +215,8 @@ fn removal_kills_whatever_lives_inside() {
     assert!(started.elapsed() < Duration::from_secs(2));
     child.wait().unwrap();
     assert!(locations.iter().all(|location| !location.exists()));
-    let is_dead = |pid: &String| fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "));
+    let is_dead =
+        |pid: &String| fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "));
     assert!(pids.iter().all(is_dead), "a process lives on");
 }
 

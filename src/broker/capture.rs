@@ -8,7 +8,8 @@ const MAX_HIGHLIGHTS: usize = 20;
 const MAX_LINE: usize = 200;
 
 /// What makes a line worth showing when it would be cut away.
-const SIGNS: &[&str] = &["error", "fatal", "panic", "traceback", "exception", "failed", "undefined", "denied", "segfault"];
+const SIGNS: &[&str] =
+    &["error", "fatal", "panic", "traceback", "exception", "failed", "undefined", "denied", "segfault"];
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Highlight {

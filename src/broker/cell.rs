@@ -117,7 +117,11 @@ impl Cell {
         let lost = || Trouble::lost("the launcher");
         let channel = &self.launcher.as_ref().ok_or_else(lost)?.channel;
         if !readable(channel.descriptor(), PATIENCE) {
-            return Err(Trouble { stage: Some(crate::wire::Stage::Source), errno: Errno::ETIMEDOUT, at: "launcher".into() });
+            return Err(Trouble {
+                stage: Some(crate::wire::Stage::Source),
+                errno: Errno::ETIMEDOUT,
+                at: "launcher".into(),
+            });
         }
         channel.receive().ok().flatten().ok_or_else(lost)
     }
@@ -194,7 +198,9 @@ impl Ready {
         let mut descriptors = [-1; 1];
         match socket::receive(self.door.as_raw_fd(), &mut bytes, &mut descriptors) {
             Ok((_, 1)) => Ok(descriptor::adopt(descriptors[0])),
-            Ok((Report::BYTES, _)) => Err(Report::from_bytes(&bytes).map_or_else(|| Trouble::lost("the process"), Into::into)),
+            Ok((Report::BYTES, _)) => {
+                Err(Report::from_bytes(&bytes).map_or_else(|| Trouble::lost("the process"), Into::into))
+            }
             _ => Err(Trouble::lost("the process")),
         }
     }

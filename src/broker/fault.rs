@@ -42,7 +42,9 @@ impl Trouble {
             (Stage::Source | Stage::MountPoint | Stage::Attach, Errno::ELOOP | Errno::ENOENT | Errno::ENOTDIR) => {
                 "it changed while the cell was being made; try again"
             }
-            (Stage::Group | Stage::EnterGroup, _) => "`stockade doctor` says which cgroup is meant and how to delegate one",
+            (Stage::Group | Stage::EnterGroup, _) => {
+                "`stockade doctor` says which cgroup is meant and how to delegate one"
+            }
             _ => return None,
         };
         Some(hint.into())

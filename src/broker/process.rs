@@ -134,7 +134,10 @@ impl<'a> Process<'a> {
             let timeout = self.patience();
             let mut watched = vec![
                 PollFd::new(self.ready.pidfd.as_fd(), PollFlags::POLLIN),
-                PollFd::new(self.ready.leash.as_fd(), if self.told.is_none() { PollFlags::POLLIN } else { PollFlags::empty() }),
+                PollFd::new(
+                    self.ready.leash.as_fd(),
+                    if self.told.is_none() { PollFlags::POLLIN } else { PollFlags::empty() },
+                ),
                 PollFd::new(events, PollFlags::POLLIN),
             ];
             if self.door_open {
@@ -146,9 +149,8 @@ impl<'a> Process<'a> {
                 Err(Errno::EINTR) => continue,
                 done => done.map_err(|errno| Trouble { stage: None, errno, at: "poll".into() })?,
             };
-            let stirred = |index: usize| {
-                watched.get(index).and_then(PollFd::revents).is_some_and(|events| !events.is_empty())
-            };
+            let stirred =
+                |index: usize| watched.get(index).and_then(PollFd::revents).is_some_and(|events| !events.is_empty());
             let (dead, said, asked) = (stirred(0), stirred(1), stirred(2));
             let (door, launcher_dead) = (self.door_open && stirred(3), stirred(launcher_at));
             drop(watched);
@@ -184,7 +186,8 @@ impl<'a> Process<'a> {
 
     fn hear_leash(&mut self) {
         let mut bytes = [0; FromInit::BYTES];
-        match descriptor::read(self.ready.leash.as_raw_fd(), &mut bytes).map(|got| FromInit::from_bytes(&bytes[..got])) {
+        match descriptor::read(self.ready.leash.as_raw_fd(), &mut bytes).map(|got| FromInit::from_bytes(&bytes[..got]))
+        {
             Ok(Some(FromInit::Ready)) => {}
             Ok(Some(FromInit::Failed(report))) => self.failed = Some(report.into()),
             Ok(Some(told @ FromInit::Exited { .. })) => self.told = Some(told),

@@ -21,7 +21,11 @@ use std::path::PathBuf;
 pub const REFUSED: u8 = 125;
 
 #[derive(Debug, Parser)]
-#[command(name = "stockade", version, about = "A real Linux terminal for an untrusted agent, inside walls the kernel keeps")]
+#[command(
+    name = "stockade",
+    version,
+    about = "A real Linux terminal for an untrusted agent, inside walls the kernel keeps"
+)]
 #[command(max_term_width = 100, subcommand_required = true)]
 struct Cli {
     #[command(subcommand)]

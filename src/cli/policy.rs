@@ -57,10 +57,7 @@ pub enum PolicyCommand {
 }
 
 /// Who is asked whether a promise holds: the policy on paper, or a real cell.
-#[expect(
-    missing_debug_implementations,
-    reason = "a judge may hold a cell, which has nothing to print"
-)]
+#[expect(missing_debug_implementations, reason = "a judge may hold a cell, which has nothing to print")]
 #[derive(Clone, Copy)]
 pub struct Judges<'a> {
     pub paper: &'a dyn Judge,
@@ -68,18 +65,9 @@ pub struct Judges<'a> {
 }
 
 /// Carries out one `stockade policy` command; the number is the exit code.
-pub fn run(
-    command: &PolicyCommand,
-    judges: Judges<'_>,
-    out: &mut impl Write,
-    err: &mut impl Write,
-) -> io::Result<u8> {
+pub fn run(command: &PolicyCommand, judges: Judges<'_>, out: &mut impl Write, err: &mut impl Write) -> io::Result<u8> {
     match command {
-        PolicyCommand::Check {
-            policy,
-            live,
-            workspace,
-        } => {
+        PolicyCommand::Check { policy, live, workspace } => {
             let judge = if *live { judges.live } else { judges.paper };
             check(policy, workspace.as_deref(), judge, out, err)
         }
@@ -117,27 +105,15 @@ fn check(
         }
     }
     if broken == 0 {
-        writeln!(
-            out,
-            "`{}` is well formed and keeps its promises ({held})",
-            policy.name
-        )?;
+        writeln!(out, "`{}` is well formed and keeps its promises ({held})", policy.name)?;
         return Ok(HELD);
     }
-    writeln!(
-        out,
-        "`{}` breaks {broken} of {} promises",
-        policy.name,
-        held + broken
-    )?;
+    writeln!(out, "`{}` breaks {broken} of {} promises", policy.name, held + broken)?;
     Ok(BROKEN)
 }
 
 fn fault(policy: &Policy, claim: &Claim, judge: &dyn Judge) -> Option<String> {
-    let Claim {
-        verdict: promised,
-        attempt,
-    } = claim;
+    let Claim { verdict: promised, attempt } = claim;
     match judge.judge(policy, attempt) {
         Ok(found) if found == *promised => None,
         Ok(found) => Some(format!("`{attempt}` is {found}, promised {promised}")),
@@ -145,12 +121,7 @@ fn fault(policy: &Policy, claim: &Claim, judge: &dyn Judge) -> Option<String> {
     }
 }
 
-fn show(
-    selector: &str,
-    workspace: Option<&Path>,
-    out: &mut impl Write,
-    err: &mut impl Write,
-) -> io::Result<u8> {
+fn show(selector: &str, workspace: Option<&Path>, out: &mut impl Write, err: &mut impl Write) -> io::Result<u8> {
     match Policy::load(Some(selector), workspace, &Overrides::default()) {
         Ok(policy) => write!(out, "{}", policy.to_toml()).map(|()| HELD),
         Err(error) => refuse(err, &error),
@@ -165,23 +136,14 @@ fn schema(out: &mut impl Write) -> io::Result<u8> {
 
 fn list(out: &mut impl Write) -> io::Result<u8> {
     for name in shipped::names() {
-        writeln!(
-            out,
-            "{name:<10} {}",
-            shipped::summary(name).unwrap_or_default()
-        )?;
+        writeln!(out, "{name:<10} {}", shipped::summary(name).unwrap_or_default())?;
     }
     Ok(HELD)
 }
 
 const STARTER: &str = include_str!("starter.toml");
 
-fn init(
-    from: &str,
-    file: Option<&Path>,
-    out: &mut impl Write,
-    err: &mut impl Write,
-) -> io::Result<u8> {
+fn init(from: &str, file: Option<&Path>, out: &mut impl Write, err: &mut impl Write) -> io::Result<u8> {
     if shipped::text(from).is_none() {
         let names: Vec<&str> = shipped::names().collect();
         writeln!(
@@ -194,31 +156,19 @@ fn init(
     let path = match file.map(Path::to_owned).or_else(usual_place) {
         Some(path) => path,
         None => {
-            return refuse(
-                err,
-                &"this user has no home directory\nhint: name a file: `stockade policy init FILE`",
-            );
+            return refuse(err, &"this user has no home directory\nhint: name a file: `stockade policy init FILE`");
         }
     };
     if let Err(error) = write_new(&path, &STARTER.replace("@from@", from)) {
         let hint = match error.kind() {
-            io::ErrorKind::AlreadyExists => {
-                "it is never overwritten; name another file, or edit this one"
-            }
+            io::ErrorKind::AlreadyExists => "it is never overwritten; name another file, or edit this one",
             _ => "name a file in a directory that you can write",
         };
         return refuse(err, &format!("`{}`: {error}\nhint: {hint}", path.display()));
     }
     writeln!(out, "wrote {}", path.display())?;
-    writeln!(
-        out,
-        "next: stockade policy check {} --workspace DIR",
-        path.display()
-    )?;
-    writeln!(
-        out,
-        "(keep the file outside the workspace: a policy the agent can rewrite is refused)"
-    )?;
+    writeln!(out, "next: stockade policy check {} --workspace DIR", path.display())?;
+    writeln!(out, "(keep the file outside the workspace: a policy the agent can rewrite is refused)")?;
     Ok(HELD)
 }
 
@@ -228,20 +178,10 @@ fn usual_place() -> Option<PathBuf> {
 }
 
 fn write_new(path: &Path, text: &str) -> io::Result<()> {
-    if let Some(directory) = path
-        .parent()
-        .filter(|directory| !directory.as_os_str().is_empty())
-    {
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(directory)?;
+    if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     }
-    let mut file = fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())
 }
 

@@ -117,7 +117,9 @@ impl Job {
 
     fn begin(&self, launcher: Launcher) -> Result<(Cell, Ready, SignalFd), Complaint> {
         for wall in &self.weaker {
-            eprintln!("warning: running without `{wall}`: this host cannot enforce it, and the policy allows going without");
+            eprintln!(
+                "warning: running without `{wall}`: this host cannot enforce it, and the policy allows going without"
+            );
         }
         let signals = terminal::signals().map_err(std::io::Error::from)?;
         let mut cell = Cell::make(launcher, self.cell.clone())?;
@@ -131,10 +133,7 @@ impl Job {
         let (theirs, [input, output, errors]) = pipes()?;
         ready.start(&self.command, &Stdio::Descriptors(theirs)).map_err(lost)?;
         feed(input, &activity);
-        let movers = [
-            mover(output, std::io::stdout(), &activity),
-            mover(errors, std::io::stderr(), &activity),
-        ];
+        let movers = [mover(output, std::io::stdout(), &activity), mover(errors, std::io::stderr(), &activity)];
         let end = self.watch(&cell, &ready, &signals, &activity);
         drop(ready);
         let code = self.answer(end);
@@ -264,11 +263,14 @@ impl Job {
     fn not_started(&self, errno: Errno) -> u8 {
         let program = &self.command.argv[0];
         let (code, hint) = match errno {
-            Errno::ENOENT | Errno::ENOTDIR => {
-                (NOT_FOUND, "inside a cell there are the system's programs and the policy's roots; a script's interpreter must be there too")
-            }
+            Errno::ENOENT | Errno::ENOTDIR => (
+                NOT_FOUND,
+                "inside a cell there are the system's programs and the policy's roots; a script's interpreter must be there too",
+            ),
             Errno::EACCES => (NOT_EXECUTABLE, "it is not executable, or the policy's command lists do not let it run"),
-            Errno::ENOEXEC => (NOT_EXECUTABLE, "it is neither a program for this machine nor a script that names its interpreter"),
+            Errno::ENOEXEC => {
+                (NOT_EXECUTABLE, "it is neither a program for this machine nor a script that names its interpreter")
+            }
             Errno::E2BIG => (NOT_EXECUTABLE, "arguments and environment together are too long"),
             _ => (NOT_EXECUTABLE, "the kernel would not execute it"),
         };
@@ -297,10 +299,7 @@ fn pipes() -> std::io::Result<([OwnedFd; 3], [OwnedFd; 3])> {
     let (in_read, in_write) = std::io::pipe()?;
     let (out_read, out_write) = std::io::pipe()?;
     let (err_read, err_write) = std::io::pipe()?;
-    Ok((
-        [in_read.into(), out_write.into(), err_write.into()],
-        [in_write.into(), out_read.into(), err_read.into()],
-    ))
+    Ok(([in_read.into(), out_write.into(), err_write.into()], [in_write.into(), out_read.into(), err_read.into()]))
 }
 
 /// Moves our stdin to the command until either ends. Left behind when the command ends first.

@@ -82,9 +82,9 @@ pub(super) fn no_delegation(host: &Host) -> String {
                 let path = delegated(hierarchy, host.uid).display().to_string();
                 lines.push(format!("sudo mkdir -p {path} && sudo chown -R {}:{} {path}", host.uid, host.gid));
             }
-            Version::V2 if host.uid == 0 => lines.push(
-                "start it in a group of its own: systemd-run --scope -p Delegate=yes stockade …".to_owned(),
-            ),
+            Version::V2 if host.uid == 0 => {
+                lines.push("start it in a group of its own: systemd-run --scope -p Delegate=yes stockade …".to_owned())
+            }
             Version::V2 => lines.push(format!(
                 "let the user's systemd run without a login: sudo loginctl enable-linger {uid}\n\
                  or start it in a delegated group: systemd-run --user --scope -p Delegate=yes stockade …\n\

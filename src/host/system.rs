@@ -35,16 +35,68 @@ pub enum Top {
 /// World-readable in the kernel's `/proc`, and nobody's business in a cell. The rest that container runtimes mask
 /// is readable by root only, which no cell is.
 const PROC_MASKS: &[&str] = &[
-    "acpi", "bus", "config.gz", "fs", "ioports", "iomem", "irq", "kallsyms", "key-users", "keys", "kcore", "kmsg",
-    "latency_stats", "modules", "mtrr", "sched_debug", "scsi", "sysrq-trigger", "timer_list",
+    "acpi",
+    "bus",
+    "config.gz",
+    "fs",
+    "ioports",
+    "iomem",
+    "irq",
+    "kallsyms",
+    "key-users",
+    "keys",
+    "kcore",
+    "kmsg",
+    "latency_stats",
+    "modules",
+    "mtrr",
+    "sched_debug",
+    "scsi",
+    "sysrq-trigger",
+    "timer_list",
 ];
 
 const ETC: &[&str] = &[
-    "alternatives", "bash.bashrc", "ca-certificates", "ca-certificates.conf", "crypto-policies", "debian_version",
-    "fonts", "gai.conf", "host.conf", "inputrc", "java", "java-11-openjdk", "java-17-openjdk", "java-21-openjdk",
-    "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "lsb-release", "magic", "mailcap", "manpath.config",
-    "mime.types", "nanorc", "os-release", "pki", "profile", "profile.d", "protocols", "python3", "python3.11",
-    "python3.12", "python3.13", "rpc", "services", "shells", "ssl", "terminfo", "timezone", "vim",
+    "alternatives",
+    "bash.bashrc",
+    "ca-certificates",
+    "ca-certificates.conf",
+    "crypto-policies",
+    "debian_version",
+    "fonts",
+    "gai.conf",
+    "host.conf",
+    "inputrc",
+    "java",
+    "java-11-openjdk",
+    "java-17-openjdk",
+    "java-21-openjdk",
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "localtime",
+    "lsb-release",
+    "magic",
+    "mailcap",
+    "manpath.config",
+    "mime.types",
+    "nanorc",
+    "os-release",
+    "pki",
+    "profile",
+    "profile.d",
+    "protocols",
+    "python3",
+    "python3.11",
+    "python3.12",
+    "python3.13",
+    "rpc",
+    "services",
+    "shells",
+    "ssl",
+    "terminfo",
+    "timezone",
+    "vim",
 ];
 
 /// A look that failed: the walk for a `**` pattern met too many files.
@@ -69,8 +121,7 @@ pub struct Question {
 
 impl System {
     pub fn look(question: &Question) -> Result<System, TooMany> {
-        let owner =
-            |root: &PathBuf| fs::metadata(root).map(|found| (found.uid(), found.gid())).unwrap_or((0, 0));
+        let owner = |root: &PathBuf| fs::metadata(root).map(|found| (found.uid(), found.gid())).unwrap_or((0, 0));
         Ok(System {
             top: ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"].iter().filter_map(|at| top(at)).collect(),
             etc: existing("/etc", ETC),

@@ -102,8 +102,7 @@ fn detach_idmapped(plan: &CellPlan) -> Result<Detached> {
 fn idmap_namespace(identity: &Identity, uid: u32, gid: u32) -> std::io::Result<OwnedFd> {
     process::prctl(libc::PR_SET_DUMPABLE, 1, 0)?;
     let (ours, theirs) = socket::pair(libc::SOCK_STREAM)?;
-    let request =
-        CloneRequest { flags: libc::CLONE_NEWUSER as u64, exit_signal: libc::SIGCHLD as u64, cgroup: None };
+    let request = CloneRequest { flags: libc::CLONE_NEWUSER as u64, exit_signal: libc::SIGCHLD as u64, cgroup: None };
     match clone_copy(&request)? {
         Side::Child => {
             drop(ours);

@@ -55,7 +55,8 @@ fn receive() -> Option<Result<Order, Errno>> {
 fn read_strings(header: CommandHeader) -> Result<(&'static [u8], &'static mut [u8]), Errno> {
     let strings = header.bytes as usize;
     let pointers = (header.arguments as usize + header.variables as usize + 2) * size_of::<*const u8>();
-    let (text, table) = descriptor::map_memory(strings.next_multiple_of(16) + pointers)?.split_at_mut(strings.next_multiple_of(16));
+    let (text, table) =
+        descriptor::map_memory(strings.next_multiple_of(16) + pointers)?.split_at_mut(strings.next_multiple_of(16));
     let mut filled = 0;
     while filled < strings {
         match descriptor::read(DOOR, &mut text[filled..strings]) {

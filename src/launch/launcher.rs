@@ -100,7 +100,8 @@ impl Launcher {
             }
             self.look_for_kills();
             if self.removals {
-                self.removals = self.homes.values_mut().filter_map(|h| h.group.as_mut()).any(|g| g.retry_removals() > 0);
+                self.removals =
+                    self.homes.values_mut().filter_map(|h| h.group.as_mut()).any(|g| g.retry_removals() > 0);
             }
         }
     }
@@ -175,8 +176,7 @@ impl Launcher {
         if let Some(event) = slot.as_ref().and_then(Slot::oom_event) {
             self.epoll.add(event, EpollEvent::new(EpollFlags::EPOLLIN, id | OOM))?;
         }
-        let mut descriptors =
-            vec![prepared.door.as_raw_fd(), prepared.leash.as_raw_fd(), prepared.pidfd.as_raw_fd()];
+        let mut descriptors = vec![prepared.door.as_raw_fd(), prepared.leash.as_raw_fd(), prepared.pidfd.as_raw_fd()];
         let mut gauges = None;
         if let Some(slot) = &slot {
             descriptors.extend(slot.gauges().descriptors().iter().map(AsRawFd::as_raw_fd));

@@ -184,8 +184,13 @@ impl Builder<'_> {
         let made = self.directory(&home, mode)?;
         // mkdir honours the umask; the mode asked for is meant.
         let here = CString::new(format!("/proc/self/fd/{}", made.as_raw_fd())).unwrap_or_default();
-        nix::sys::stat::fchmodat(AT_FDCWD, here.as_c_str(), Mode::from_bits_truncate(mode), nix::sys::stat::FchmodatFlags::FollowSymlink)
-            .at(Stage::MountPoint, at)?;
+        nix::sys::stat::fchmodat(
+            AT_FDCWD,
+            here.as_c_str(),
+            Mode::from_bits_truncate(mode),
+            nix::sys::stat::FchmodatFlags::FollowSymlink,
+        )
+        .at(Stage::MountPoint, at)?;
         let source = mount::open_tree(made.as_fd(), Depth::Single).at(Stage::Source, at)?;
         let flags = attributes(Origin::Root, Writable::Yes, executable);
         mount::set_attributes(source.as_fd(), flags, 0, Depth::Single).at(Stage::Source, at)?;

@@ -82,13 +82,38 @@ pub struct Scratch {
 /// One step of building the tree. Mount points are made as needed in the cell's own memory, never in a root.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Step {
-    Directory { at: CellPath, mode: u32 },
-    Link { at: CellPath, to: String },
-    File { at: CellPath, text: String },
-    Bind { from: HostPath, at: CellPath, origin: Origin, writable: Writable, executable: Executable },
-    Scratch { at: CellPath, name: String, mode: u32, executable: Executable },
-    Terminals { at: CellPath },
-    Mask { at: CellPath, holds: MaskHolds },
+    Directory {
+        at: CellPath,
+        mode: u32,
+    },
+    Link {
+        at: CellPath,
+        to: String,
+    },
+    File {
+        at: CellPath,
+        text: String,
+    },
+    Bind {
+        from: HostPath,
+        at: CellPath,
+        origin: Origin,
+        writable: Writable,
+        executable: Executable,
+    },
+    Scratch {
+        at: CellPath,
+        name: String,
+        mode: u32,
+        executable: Executable,
+    },
+    Terminals {
+        at: CellPath,
+    },
+    Mask {
+        at: CellPath,
+        holds: MaskHolds,
+    },
     /// The part of the tree made so far in the cell's own memory becomes read-only.
     SealSkeleton,
 }
@@ -160,16 +185,19 @@ pub struct GroupPlan {
 /// Travels as numbers: an instruction is 8 bytes, packed into one.
 impl Serialize for Filter {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(|i| {
-            u64::from(i.code) << 48 | u64::from(i.jt) << 40 | u64::from(i.jf) << 32 | u64::from(i.k)
-        }))
+        serializer.collect_seq(
+            self.0
+                .iter()
+                .map(|i| u64::from(i.code) << 48 | u64::from(i.jt) << 40 | u64::from(i.jf) << 32 | u64::from(i.k)),
+        )
     }
 }
 
 impl<'de> Deserialize<'de> for Filter {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let words = Vec::<u64>::deserialize(deserializer)?;
-        let unpack = |w: u64| Instruction { code: (w >> 48) as u16, jt: (w >> 40) as u8, jf: (w >> 32) as u8, k: w as u32 };
+        let unpack =
+            |w: u64| Instruction { code: (w >> 48) as u16, jt: (w >> 40) as u8, jf: (w >> 32) as u8, k: w as u32 };
         Ok(Filter(words.into_iter().map(unpack).collect()))
     }
 }

@@ -62,12 +62,16 @@ fn check_words(argv: &[String], env: &[(String, String)]) -> Result<(), Refusal>
     for (name, value) in env {
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
             let what = format!("`{}` is not a variable", name.escape_default());
-            return refuse(what, "a variable's name is not empty and holds no `=`; neither name nor value holds a NUL byte");
+            return refuse(
+                what,
+                "a variable's name is not empty and holds no `=`; neither name nor value holds a NUL byte",
+            );
         }
     }
     let bytes = argv.iter().map(String::len).chain(env.iter().map(|(name, value)| name.len() + value.len()));
     if bytes.sum::<usize>() > MAX_WORDS_BYTES || argv.len() + env.len() > MAX_WORDS {
-        let rule = format!("at most {MAX_WORDS} words and {MAX_WORDS_BYTES} bytes; longer input goes to stdin or a file");
+        let rule =
+            format!("at most {MAX_WORDS} words and {MAX_WORDS_BYTES} bytes; longer input goes to stdin or a file");
         return refuse("the command line and its environment are too long".into(), &rule);
     }
     Ok(())
@@ -116,13 +120,17 @@ fn candidates(program: &str, env: &[(String, String)]) -> Vec<CellPath> {
         return vec![CellPath::new(program)];
     }
     let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, value)| value.as_str());
-    path.split(':').filter(|directory| !directory.is_empty()).map(|d| CellPath::new(Path::new(d).join(program))).collect()
+    path.split(':')
+        .filter(|directory| !directory.is_empty())
+        .map(|d| CellPath::new(Path::new(d).join(program)))
+        .collect()
 }
 
 /// A working directory inside a root, or in the cell's own `/tmp` or home. It never widens anything.
 fn directory(policy: &Policy, cwd: &Path) -> Result<CellPath, Refusal> {
     let roots: Vec<PathBuf> = policy.filesystem.grants.iter().map(|grant| grant.path.clone()).collect();
-    let plain = cwd.is_absolute() && cwd.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+    let plain =
+        cwd.is_absolute() && cwd.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
     let inside = crate::policy::expect::verdict(policy, cwd).is_some_and(|access| access != Access::Hidden);
     let private = ["/tmp", "/var/tmp", "/home/agent"].iter().any(|own| cwd.starts_with(own));
     if plain && (inside || private) && !cwd.as_os_str().as_encoded_bytes().contains(&0) {

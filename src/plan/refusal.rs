@@ -36,17 +36,38 @@ impl Wall {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
     /// The host cannot enforce a wall that the policy requires.
-    Unavailable { wall: Wall, what: String, remedy: String },
-    Contradiction { why: String },
+    Unavailable {
+        wall: Wall,
+        what: String,
+        remedy: String,
+    },
+    Contradiction {
+        why: String,
+    },
     /// An allowed script whose interpreter is not allowed could never start.
-    Stranded { script: PathBuf, interpreter: PathBuf },
+    Stranded {
+        script: PathBuf,
+        interpreter: PathBuf,
+    },
     OwnedByRoot,
     ManyOwners,
-    Command { program: String, rule: String },
-    Directory { path: PathBuf, roots: Vec<PathBuf> },
-    Argument { what: String, rule: String },
+    Command {
+        program: String,
+        rule: String,
+    },
+    Directory {
+        path: PathBuf,
+        roots: Vec<PathBuf>,
+    },
+    Argument {
+        what: String,
+        rule: String,
+    },
     /// A `**` pattern over a root with too many files.
-    TooManyFiles { root: PathBuf, pattern: String },
+    TooManyFiles {
+        root: PathBuf,
+        pattern: String,
+    },
     NoShell,
 }
 
@@ -55,7 +76,10 @@ impl Refusal {
     pub fn hint(&self) -> String {
         match self {
             Refusal::Unavailable { wall, remedy, .. } if *wall != Wall::Namespaces => {
-                format!("{remedy}\nor, to go on without this wall, say `{} = \"if-available\"` under `[enforcement]`", wall.name())
+                format!(
+                    "{remedy}\nor, to go on without this wall, say `{} = \"if-available\"` under `[enforcement]`",
+                    wall.name()
+                )
             }
             Refusal::Unavailable { remedy, .. } => remedy.clone(),
             Refusal::Contradiction { .. } => "drop one of the two from the policy".into(),
@@ -89,12 +113,12 @@ impl fmt::Display for Refusal {
                 script.display(),
                 interpreter.display()
             ),
-            Refusal::OwnedByRoot => {
-                f.write_str("a read-write root belongs to root, and `host_user = \"owner\"` would run the agent as root")
-            }
-            Refusal::ManyOwners => {
-                f.write_str("the read-write roots belong to different users, and `host_user = \"owner\"` can be only one")
-            }
+            Refusal::OwnedByRoot => f.write_str(
+                "a read-write root belongs to root, and `host_user = \"owner\"` would run the agent as root",
+            ),
+            Refusal::ManyOwners => f.write_str(
+                "the read-write roots belong to different users, and `host_user = \"owner\"` can be only one",
+            ),
             Refusal::Command { program, rule } => write!(f, "`{program}` is not allowed: {rule}"),
             Refusal::Directory { path, .. } => write!(f, "`{}` is outside every root of the policy", path.display()),
             Refusal::Argument { what, .. } => f.write_str(what),

@@ -9,11 +9,8 @@ use super::written::Shell;
 use super::{CommandRule, Commands, glob, words};
 
 pub(super) fn commands(places: &Places<'_>, layers: &Layers) -> Result<Commands, Error> {
-    let rules = |list: Vec<Given<'_, String>>| {
-        list.iter()
-            .map(|entry| rule(places, entry))
-            .collect::<Result<Vec<_>, _>>()
-    };
+    let rules =
+        |list: Vec<Given<'_, String>>| list.iter().map(|entry| rule(places, entry)).collect::<Result<Vec<_>, _>>();
     let shell = layers.pick(|file| &file.commands.shell);
     Ok(Commands {
         shell: match &shell.value {
@@ -47,21 +44,13 @@ fn rule(places: &Places<'_>, given: &Given<'_, String>) -> Result<CommandRule, E
     if !program.contains('/') {
         return Ok(CommandRule { program, arguments });
     }
-    let path = places.expand(&Given {
-        value: program.clone(),
-        origin: given.origin.clone(),
-    })?;
+    let path = places.expand(&Given { value: program.clone(), origin: given.origin.clone() })?;
     let path = lexical(&path).display().to_string();
     // A `*` in a directory's own name would silently widen the rule.
     if glob::is_pattern(&path) && !glob::is_pattern(&program) {
         return Err(given
-            .error(format!(
-                "`{path}` has a `*` or `?` in the name of a directory"
-            ))
+            .error(format!("`{path}` has a `*` or `?` in the name of a directory"))
             .hint("rename the directory"));
     }
-    Ok(CommandRule {
-        program: path,
-        arguments,
-    })
+    Ok(CommandRule { program: path, arguments })
 }

@@ -20,13 +20,7 @@ pub struct Error {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// Line and column count from 1; `width` is how much of `text` is meant, from `column` on.
-    Line {
-        file: String,
-        line: usize,
-        column: usize,
-        text: String,
-        width: usize,
-    },
+    Line { file: String, line: usize, column: usize, text: String, width: usize },
     /// The file as a whole, or a thing named by its path.
     File(String),
     /// A flag with its value, as typed: `--memory 12x`.
@@ -39,11 +33,7 @@ const SHOWN: usize = 120;
 impl Error {
     /// An error about a whole file, a name, or a directory.
     pub(super) fn file(name: impl fmt::Display, message: impl Into<String>) -> Self {
-        Error {
-            place: Place::File(name.to_string()),
-            message: message.into(),
-            hint: None,
-        }
+        Error { place: Place::File(name.to_string()), message: message.into(), hint: None }
     }
 
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -70,10 +60,7 @@ impl Place {
 }
 
 fn floor_boundary(text: &str, index: usize) -> usize {
-    (0..=index.min(text.len()))
-        .rev()
-        .find(|at| text.is_char_boundary(*at))
-        .unwrap_or(0)
+    (0..=index.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
 impl fmt::Display for Error {
@@ -81,13 +68,7 @@ impl fmt::Display for Error {
         match &self.place {
             Place::File(name) => write!(f, "`{}`: {}", visible(name), self.message)?,
             Place::Flag(flag) => write!(f, "`{}`: {}", visible(flag), self.message)?,
-            Place::Line {
-                file,
-                line,
-                column,
-                text,
-                width,
-            } => {
+            Place::Line { file, line, column, text, width } => {
                 writeln!(f, "{}:{line}:{column}: {}", visible(file), self.message)?;
                 write_line(f, *line, *column, text, *width)?;
             }
@@ -101,23 +82,13 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-fn write_line(
-    f: &mut fmt::Formatter<'_>,
-    line: usize,
-    column: usize,
-    text: &str,
-    width: usize,
-) -> fmt::Result {
+fn write_line(f: &mut fmt::Formatter<'_>, line: usize, column: usize, text: &str, width: usize) -> fmt::Result {
     let number = line.to_string();
     let skipped = (column + width.min(SHOWN / 2)).saturating_sub(SHOWN);
     let shown: String = text.chars().skip(skipped).take(SHOWN).collect();
     let before = column - 1 - skipped;
     // A tab is repeated under itself, so that the caret stands right whatever the tab stops are.
-    let padding: String = shown
-        .chars()
-        .take(before)
-        .map(|c| if c == '\t' { '\t' } else { ' ' })
-        .collect();
+    let padding: String = shown.chars().take(before).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
     let carets = "^".repeat(width.min(SHOWN.saturating_sub(before)).max(1));
     let gutter = " ".repeat(number.len());
     writeln!(f, "{gutter} |")?;
@@ -131,9 +102,7 @@ pub(super) fn visible(text: &str) -> String {
         (c.is_control() && c != '\t')
             || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
-    text.chars()
-        .map(|c| if hostile(c) { '\u{fffd}' } else { c })
-        .collect()
+    text.chars().map(|c| if hostile(c) { '\u{fffd}' } else { c }).collect()
 }
 
 /// The nearest of `words`, when it is near enough to be what was meant.
@@ -157,15 +126,9 @@ fn distance(a: &str, b: &str) -> usize {
                 i + j
             } else {
                 let changed = usize::from(a[i - 1] != b[j - 1]);
-                let plain = (rows[i - 1][j] + 1)
-                    .min(rows[i][j - 1] + 1)
-                    .min(rows[i - 1][j - 1] + changed);
+                let plain = (rows[i - 1][j] + 1).min(rows[i][j - 1] + 1).min(rows[i - 1][j - 1] + changed);
                 let swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
-                if swapped {
-                    plain.min(rows[i - 2][j - 2] + 1)
-                } else {
-                    plain
-                }
+                if swapped { plain.min(rows[i - 2][j - 2] + 1) } else { plain }
             };
         }
     }
@@ -188,44 +151,23 @@ mod tests {
     #[test]
     fn a_caret_stands_under_the_offending_text() {
         let cases = [
-            (
-                "a = 1\nb = 22\n",
-                10..12,
-                "f:2:5: m\n  |\n2 | b = 22\n  |     ^^",
-            ),
-            (
-                "\tb = 22\r\n",
-                5..7,
-                "f:1:6: m\n  |\n1 | \tb = 22\n  | \t    ^^",
-            ),
+            ("a = 1\nb = 22\n", 10..12, "f:2:5: m\n  |\n2 | b = 22\n  |     ^^"),
+            ("\tb = 22\r\n", 5..7, "f:1:6: m\n  |\n1 | \tb = 22\n  | \t    ^^"),
             ("é = 1\n", 5..6, "f:1:5: m\n  |\n1 | é = 1\n  |     ^"),
             ("a", 1..1, "f:1:2: m\n  |\n1 | a\n  |  ^"),
             ("a\n", 99..120, "f:2:1: m\n  |\n2 | \n  | ^"),
         ];
         for (text, span, expected) in cases {
             let place = Place::in_text("f", text, &span);
-            assert_eq!(
-                Error {
-                    place,
-                    message: "m".into(),
-                    hint: None
-                }
-                .to_string(),
-                expected,
-                "{text:?} {span:?}"
-            );
+            assert_eq!(Error { place, message: "m".into(), hint: None }.to_string(), expected, "{text:?} {span:?}");
         }
     }
 
     #[test]
     fn a_long_line_is_shown_around_its_fault_only() {
         let text = format!("{}BAD{}", "x".repeat(5000), "y".repeat(5000));
-        let shown = Error {
-            place: Place::in_text("f", &text, &(5000..5003)),
-            message: "m".into(),
-            hint: None,
-        }
-        .to_string();
+        let shown =
+            Error { place: Place::in_text("f", &text, &(5000..5003)), message: "m".into(), hint: None }.to_string();
         let lines: Vec<&str> = shown.lines().collect();
         assert!(shown.len() < 400, "{}", shown.len());
         assert_eq!(lines[2].find("BAD"), lines[3].find("^^^"), "{shown}");
@@ -234,16 +176,8 @@ mod tests {
     #[test]
     fn a_message_cannot_be_rewritten_by_escapes_in_the_file() {
         let place = Place::in_text("f", "a = \"\u{1b}[2K\u{202e}\"", &(0..1));
-        let shown = Error {
-            place,
-            message: "m".into(),
-            hint: None,
-        }
-        .to_string();
-        assert!(
-            !shown.contains('\u{1b}') && !shown.contains('\u{202e}'),
-            "{shown:?}"
-        );
+        let shown = Error { place, message: "m".into(), hint: None }.to_string();
+        assert!(!shown.contains('\u{1b}') && !shown.contains('\u{202e}'), "{shown:?}");
     }
 
     #[test]

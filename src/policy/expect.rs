@@ -19,26 +19,9 @@ pub trait Judge {
 pub struct Paper;
 
 /// What every cell has besides its roots, as far as paper can tell.
-const SYSTEM: [&str; 9] = [
-    "/usr",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/libx32",
-    "/etc/passwd",
-    "/etc/ssl",
-];
+const SYSTEM: [&str; 9] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/passwd", "/etc/ssl"];
 const PRIVATE: [&str; 4] = ["/tmp", "/var/tmp", "/dev/shm", "/home/agent"];
-const DEVICES: [&str; 6] = [
-    "/dev/null",
-    "/dev/zero",
-    "/dev/full",
-    "/dev/random",
-    "/dev/urandom",
-    "/dev/tty",
-];
+const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
 impl Judge for Paper {
     fn judge(&self, policy: &Policy, attempt: &Attempt) -> Result<Verdict, String> {
@@ -49,11 +32,7 @@ impl Judge for Paper {
             Attempt::Connect(host, port) => may_connect(&policy.network, host, *port),
             Attempt::Run(argv) => may_run(policy, argv),
         };
-        Ok(if allowed {
-            Verdict::Allowed
-        } else {
-            Verdict::Denied
-        })
+        Ok(if allowed { Verdict::Allowed } else { Verdict::Denied })
     }
 }
 
@@ -61,20 +40,11 @@ impl Judge for Paper {
 pub fn verdict(policy: &Policy, path: &Path) -> Option<Access> {
     let path = lexical(path);
     let grants = policy.filesystem.grants.iter();
-    let roots = grants
-        .clone()
-        .filter(|grant| path.starts_with(&grant.path))
-        .map(|grant| (depth(&grant.path), grant.access));
-    let hidden = policy
-        .filesystem
-        .hidden
-        .iter()
-        .filter_map(|entry| hidden_depth(policy, entry, &path));
+    let roots =
+        grants.clone().filter(|grant| path.starts_with(&grant.path)).map(|grant| (depth(&grant.path), grant.access));
+    let hidden = policy.filesystem.hidden.iter().filter_map(|entry| hidden_depth(policy, entry, &path));
     // Tuples compare depth first, then strictness: the rule itself.
-    roots
-        .chain(hidden.map(|depth| (depth, Access::Hidden)))
-        .max()
-        .map(|(_, access)| access)
+    roots.chain(hidden.map(|depth| (depth, Access::Hidden))).max().map(|(_, access)| access)
 }
 
 fn depth(path: &Path) -> usize {
@@ -83,12 +53,7 @@ fn depth(path: &Path) -> usize {
 
 /// How deep the deepest place is at which a `hidden` entry covers `path`.
 fn hidden_depth(policy: &Policy, entry: &str, path: &Path) -> Option<usize> {
-    let roots = policy
-        .filesystem
-        .grants
-        .iter()
-        .map(|grant| &grant.path)
-        .filter(|root| path.starts_with(root));
+    let roots = policy.filesystem.grants.iter().map(|grant| &grant.path).filter(|root| path.starts_with(root));
     if let Some(name) = entry.strip_prefix("**/") {
         let name = name.trim_end_matches('/');
         let top = roots.map(|root| depth(root)).min()?;
@@ -110,9 +75,7 @@ fn hidden_depth(policy: &Policy, entry: &str, path: &Path) -> Option<usize> {
 
 /// A new cell's private directories are empty: the host's file of that name is not there to be read.
 fn may_read(policy: &Policy, path: &Path) -> bool {
-    let private = PRIVATE
-        .iter()
-        .any(|top| path.starts_with(top) && path != Path::new(top));
+    let private = PRIVATE.iter().any(|top| path.starts_with(top) && path != Path::new(top));
     match verdict(policy, path) {
         None if private => false,
         _ => reach(policy, path).is_some_and(|access| access <= Access::ReadOnly),
@@ -132,14 +95,9 @@ fn reach(policy: &Policy, path: &Path) -> Option<Access> {
 /// Argument rules do not count: the kernel sees only which file is executed.
 fn may_execute(policy: &Policy, program: &str) -> bool {
     let fits = |rule: &&CommandRule| glob::matches_program(&rule.program, program);
-    let there = !program.starts_with('/')
-        || reach(policy, Path::new(program)).is_some_and(|access| access <= Access::ReadOnly);
-    let blocked = policy
-        .commands
-        .blocked
-        .iter()
-        .filter(fits)
-        .any(|rule| rule.arguments.is_empty());
+    let there =
+        !program.starts_with('/') || reach(policy, Path::new(program)).is_some_and(|access| access <= Access::ReadOnly);
+    let blocked = policy.commands.blocked.iter().filter(fits).any(|rule| rule.arguments.is_empty());
     there && !blocked && policy.commands.allowed.iter().any(|rule| fits(&rule))
 }
 
@@ -147,9 +105,8 @@ fn may_run(policy: &Policy, argv: &[String]) -> bool {
     let Some((program, arguments)) = argv.split_first() else {
         return false;
     };
-    let fits = |rule: &CommandRule| {
-        glob::matches_program(&rule.program, program) && arguments.starts_with(&rule.arguments)
-    };
+    let fits =
+        |rule: &CommandRule| glob::matches_program(&rule.program, program) && arguments.starts_with(&rule.arguments);
     may_execute(policy, program)
         && !policy.commands.blocked.iter().any(fits)
         && policy.commands.allowed.iter().any(fits)
@@ -159,19 +116,13 @@ fn may_run(policy: &Policy, argv: &[String]) -> bool {
 fn may_connect(network: &Network, host: &str, port: u16) -> bool {
     match network {
         Network::None => false,
-        Network::Host { connect_ports, .. } => connect_ports
-            .as_ref()
-            .is_none_or(|ports| ports.contains(&port)),
-        Network::Proxy { allow_hosts } => allow_hosts
-            .iter()
-            .any(|allowed| host_fits(allowed, host, port)),
+        Network::Host { connect_ports, .. } => connect_ports.as_ref().is_none_or(|ports| ports.contains(&port)),
+        Network::Proxy { allow_hosts } => allow_hosts.iter().any(|allowed| host_fits(allowed, host, port)),
     }
 }
 
 fn host_fits(allowed: &str, host: &str, port: u16) -> bool {
-    let (name, only) = allowed
-        .rsplit_once(':')
-        .map_or((allowed, None), |(name, only)| (name, Some(only)));
+    let (name, only) = allowed.rsplit_once(':').map_or((allowed, None), |(name, only)| (name, Some(only)));
     let host = host.to_ascii_lowercase();
     let name_fits = match name.strip_prefix('*') {
         Some(suffix) => host.len() > suffix.len() && host.ends_with(suffix),

@@ -64,11 +64,7 @@ pub(super) fn shared_by_all(operator: &Operator, path: &Path) -> Option<String> 
     Some(format!("{how} your home directory, with your keys in it"))
 }
 
-pub(super) fn read_write(
-    operator: &Operator,
-    files: &[PathBuf],
-    path: &Path,
-) -> Option<(String, String)> {
+pub(super) fn read_write(operator: &Operator, files: &[PathBuf], path: &Path) -> Option<(String, String)> {
     if let Some(reason) = shared_by_all(operator, path) {
         return Some((
             format!("{reason}, and cannot be read-write"),
@@ -76,20 +72,10 @@ pub(super) fn read_write(
         ));
     }
     if let Some(file) = files.iter().find(|file| holds(path, file)) {
-        let message = format!(
-            "holds this policy (`{}`), and the agent could rewrite it",
-            file.display()
-        );
-        return Some((
-            message,
-            "keep the policy outside every read-write root".to_owned(),
-        ));
+        let message = format!("holds this policy (`{}`), and the agent could rewrite it", file.display());
+        return Some((message, "keep the policy outside every read-write root".to_owned()));
     }
-    if operator
-        .program
-        .as_ref()
-        .is_some_and(|program| holds(path, program))
-    {
+    if operator.program.as_ref().is_some_and(|program| holds(path, program)) {
         return Some((
             "holds the stockade program, and the agent could replace it".to_owned(),
             "install stockade elsewhere".to_owned(),
@@ -105,10 +91,7 @@ pub(super) fn read_only(operator: &Operator, path: &Path) -> Option<(String, Str
             "name the directories the agent needs; `/usr` is there without asking".to_owned(),
         ));
     }
-    if LIVE
-        .iter()
-        .any(|entry| path.starts_with(entry) || same(path, Path::new(entry)))
-    {
+    if LIVE.iter().any(|entry| path.starts_with(entry) || same(path, Path::new(entry))) {
         return Some((
             "holds the host's sockets, devices or processes".to_owned(),
             "the agent has its own `/proc` and `/dev`; leave it out".to_owned(),
@@ -118,18 +101,9 @@ pub(super) fn read_only(operator: &Operator, path: &Path) -> Option<(String, Str
 }
 
 fn state(operator: &Operator, path: &Path) -> Option<(String, String)> {
-    let state = operator
-        .states
-        .iter()
-        .find(|state| holds(path, state) || holds(state, path))?;
-    let message = format!(
-        "would show the agent stockade's own state (`{}`)",
-        state.display()
-    );
-    Some((
-        message,
-        "grant directories beside it, not around it".to_owned(),
-    ))
+    let state = operator.states.iter().find(|state| holds(path, state) || holds(state, path))?;
+    let message = format!("would show the agent stockade's own state (`{}`)", state.display());
+    Some((message, "grant directories beside it, not around it".to_owned()))
 }
 
 fn holds(outer: &Path, inner: &Path) -> bool {

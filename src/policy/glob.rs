@@ -124,11 +124,7 @@ mod tests {
             ("*", "/any/where", true),
         ];
         for (pattern, program, expected) in cases {
-            assert_eq!(
-                matches_program(pattern, program),
-                expected,
-                "{pattern} {program}"
-            );
+            assert_eq!(matches_program(pattern, program), expected, "{pattern} {program}");
         }
     }
 

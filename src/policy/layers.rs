@@ -41,21 +41,14 @@ impl Origin<'_> {
     pub fn error(&self, message: impl Into<String>) -> Error {
         match self {
             Origin::Written(source, span) => source.error(span, message),
-            Origin::Flag(flag) => Error {
-                place: Place::Flag(flag.clone()),
-                message: message.into(),
-                hint: None,
-            },
+            Origin::Flag(flag) => Error { place: Place::Flag(flag.clone()), message: message.into(), hint: None },
         }
     }
 }
 
 impl<T> Given<'_, T> {
     pub fn flag(name: &str, typed: &str, value: T) -> Self {
-        Given {
-            value,
-            origin: Origin::Flag(format!("{name} {typed}")),
-        }
+        Given { value, origin: Origin::Flag(format!("{name} {typed}")) }
     }
 
     pub fn error(&self, message: impl Into<String>) -> Error {
@@ -65,27 +58,20 @@ impl<T> Given<'_, T> {
 
 impl Layers {
     /// The value of the first layer that gives one, and which layer that is.
-    pub fn ranked<T: Clone>(
-        &self,
-        get: impl Fn(&File) -> &Option<At<T>>,
-    ) -> Option<(usize, Given<'_, T>)> {
+    pub fn ranked<T: Clone>(&self, get: impl Fn(&File) -> &Option<At<T>>) -> Option<(usize, Given<'_, T>)> {
         self.0.iter().enumerate().find_map(|(rank, layer)| {
             let at = get(&layer.file).as_ref()?;
             Some((rank, given(layer, at)))
         })
     }
 
-    pub fn optional<T: Clone>(
-        &self,
-        get: impl Fn(&File) -> &Option<At<T>>,
-    ) -> Option<Given<'_, T>> {
+    pub fn optional<T: Clone>(&self, get: impl Fn(&File) -> &Option<At<T>>) -> Option<Given<'_, T>> {
         self.ranked(get).map(|(_, given)| given)
     }
 
     /// A value that `base.toml` gives when nobody else does; loading any policy shows whether it does.
     pub fn pick<T: Clone>(&self, get: impl Fn(&File) -> &Option<At<T>>) -> Given<'_, T> {
-        self.optional(get)
-            .expect("base.toml gives every key that is picked")
+        self.optional(get).expect("base.toml gives every key that is picked")
     }
 
     /// The entries of the first layer that gives the list.
@@ -117,10 +103,7 @@ impl Layers {
 }
 
 fn given<'a, T: Clone>(layer: &'a Layer, at: &At<T>) -> Given<'a, T> {
-    Given {
-        value: at.value.clone(),
-        origin: Origin::Written(&layer.source, at.span.clone()),
-    }
+    Given { value: at.value.clone(), origin: Origin::Written(&layer.source, at.span.clone()) }
 }
 
 fn entries<'a, T: Clone>(
@@ -132,14 +115,8 @@ fn entries<'a, T: Clone>(
         return Ok(Vec::new());
     };
     if list.value.len() > bound {
-        let message = format!(
-            "{} entries, more than the {bound} this list may have",
-            list.value.len()
-        );
-        return Err(layer
-            .source
-            .error(&list.span, message)
-            .hint("name what holds several of them instead"));
+        let message = format!("{} entries, more than the {bound} this list may have", list.value.len());
+        return Err(layer.source.error(&list.span, message).hint("name what holds several of them instead"));
     }
     Ok(list.value.iter().map(|entry| given(layer, entry)).collect())
 }

@@ -8,15 +8,11 @@ use super::written::Count;
 use super::{Network, Overrides};
 
 pub(super) fn network(layers: &Layers, overrides: &Overrides) -> Result<Network, Error> {
-    let (rank, mode) = layers
-        .ranked(|file| &file.network.mode)
-        .expect("base.toml gives a mode");
+    let (rank, mode) = layers.ranked(|file| &file.network.mode).expect("base.toml gives a mode");
     // A key beside a mode it does not belong to is a mistake; one inherited from further up is only unused.
     let beside = |rank_of: usize| rank_of <= rank && overrides.network.is_none();
-    let (connect, bind) = (
-        layers.ranked(|file| &file.network.connect_ports),
-        layers.ranked(|file| &file.network.bind_ports),
-    );
+    let (connect, bind) =
+        (layers.ranked(|file| &file.network.connect_ports), layers.ranked(|file| &file.network.bind_ports));
     let hosts = layers.ranked(|file| &file.network.allow_hosts);
     let mode = match &overrides.network {
         Some(text) => typed_mode(text)?,
@@ -32,9 +28,7 @@ pub(super) fn network(layers: &Layers, overrides: &Overrides) -> Result<Network,
     if let Some((rank, hosts)) = hosts.as_ref().filter(|_| mode != Mode::Proxy)
         && beside(*rank)
     {
-        return Err(hosts
-            .error("names are reached only with `mode = \"proxy\"`")
-            .hint("remove them, or set the mode"));
+        return Err(hosts.error("names are reached only with `mode = \"proxy\"`").hint("remove them, or set the mode"));
     }
     Ok(match mode {
         Mode::None => Network::None,
@@ -68,37 +62,23 @@ fn typed_mode(text: &str) -> Result<Mode, Error> {
 }
 
 fn ports(list: &[Given<'_, Count>]) -> Result<Vec<u16>, Error> {
-    let port =
-        |given| count(given, 1..=65535).map(|number| u16::try_from(number).unwrap_or(u16::MAX));
+    let port = |given| count(given, 1..=65535).map(|number| u16::try_from(number).unwrap_or(u16::MAX));
     list.iter().map(port).collect()
 }
 
 /// `crates.io`, `*.crates.io`, `crates.io:443`; lower-cased, because names are compared without case.
 fn host(given: &Given<'_, String>) -> Result<String, Error> {
     let text = given.value.to_ascii_lowercase();
-    let (name, port) = text
-        .rsplit_once(':')
-        .map_or((text.as_str(), None), |(name, port)| (name, Some(port)));
+    let (name, port) = text.rsplit_once(':').map_or((text.as_str(), None), |(name, port)| (name, Some(port)));
     let label = |label: &str| {
         !label.is_empty()
             && label.len() <= 63
-            && label
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+            && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
     };
-    let name_fits = name.len() <= 253
-        && name
-            .strip_prefix("*.")
-            .unwrap_or(name)
-            .split('.')
-            .all(label);
+    let name_fits = name.len() <= 253 && name.strip_prefix("*.").unwrap_or(name).split('.').all(label);
     let port_fits = port.is_none_or(|port| port.parse::<u16>().is_ok_and(|number| number > 0));
     let hint = "write `crates.io`, `*.crates.io` or `crates.io:443`, without a scheme or a path";
     (name_fits && port_fits)
         .then_some(text.clone())
-        .ok_or_else(|| {
-            given
-                .error(format!("`{}` is not a host name", visible(&given.value)))
-                .hint(hint)
-        })
+        .ok_or_else(|| given.error(format!("`{}` is not a host name", visible(&given.value))).hint(hint))
 }

@@ -18,9 +18,7 @@ impl Places<'_> {
     pub fn expand(&self, given: &Given<'_, String>) -> Result<PathBuf, Error> {
         let text = given.value.as_str();
         if text.contains(char::is_control) {
-            return Err(given
-                .error("a path with a control character")
-                .hint("remove it"));
+            return Err(given.error("a path with a control character").hint("remove it"));
         }
         if let Some(rest) = beneath(text, "{workspace}") {
             return Ok(join(self.workspace, rest));
@@ -34,26 +32,15 @@ impl Places<'_> {
         if text.starts_with('/') {
             return Ok(PathBuf::from(text));
         }
-        Err(given
-            .error(format!("`{text}` is not an absolute path"))
-            .hint(relative_hint(text)))
+        Err(given.error(format!("`{text}` is not an absolute path")).hint(relative_hint(text)))
     }
 
     /// A value that begins with `~/` or `{workspace}`, with that replaced; any other as it is.
     pub fn fill(&self, value: &str) -> String {
-        let home = self
-            .operator
-            .homes
-            .first()
-            .filter(|_| value.starts_with("~/"))
-            .map(|home| (home.as_path(), &value[1..]));
-        let workspace = value
-            .strip_prefix("{workspace}")
-            .map(|rest| (self.workspace, rest));
-        home.or(workspace).map_or_else(
-            || value.to_owned(),
-            |(base, rest)| format!("{}{rest}", base.display()),
-        )
+        let home =
+            self.operator.homes.first().filter(|_| value.starts_with("~/")).map(|home| (home.as_path(), &value[1..]));
+        let workspace = value.strip_prefix("{workspace}").map(|rest| (self.workspace, rest));
+        home.or(workspace).map_or_else(|| value.to_owned(), |(base, rest)| format!("{}{rest}", base.display()))
     }
 }
 
@@ -76,19 +63,13 @@ fn beneath<'t>(text: &'t str, start: &str) -> Option<&'t str> {
 }
 
 fn join(base: &Path, rest: &str) -> PathBuf {
-    if rest.is_empty() {
-        base.to_owned()
-    } else {
-        base.join(rest)
-    }
+    if rest.is_empty() { base.to_owned() } else { base.join(rest) }
 }
 
 fn relative_hint(text: &str) -> String {
     match text {
         _ if text.starts_with("$HOME") || text.starts_with("${HOME}") => {
-            let rest = text
-                .trim_start_matches("$HOME")
-                .trim_start_matches("${HOME}");
+            let rest = text.trim_start_matches("$HOME").trim_start_matches("${HOME}");
             format!("variables are not replaced; write `~{rest}`")
         }
         _ if text.starts_with('$') => {
@@ -96,12 +77,7 @@ fn relative_hint(text: &str) -> String {
         }
         _ if text.starts_with('{') => "`{workspace}` is the only word in braces".to_owned(),
         _ if text.starts_with('~') => "only `~/…`, the operator's own home, is known".to_owned(),
-        _ if text.is_empty() || text.starts_with("..") => {
-            "write an absolute path, `~/…` or `{workspace}/…`".to_owned()
-        }
-        _ => format!(
-            "write `{{workspace}}/{}`, `~/…` or an absolute path",
-            text.trim_start_matches("./")
-        ),
+        _ if text.is_empty() || text.starts_with("..") => "write an absolute path, `~/…` or `{workspace}/…`".to_owned(),
+        _ => format!("write `{{workspace}}/{}`, `~/…` or an absolute path", text.trim_start_matches("./")),
     }
 }

@@ -12,8 +12,8 @@ use super::layers::{Given, Layers, MAX_ENTRIES, Origin};
 use super::places::{Places, lexical};
 use super::units::{LONGEST, duration};
 use super::{
-    Enforcement, Environment, Filesystem, Operator, Overrides, Policy, Retention, SyscallGroup,
-    Tools, commands, glob, limits, network, promises, roots,
+    Enforcement, Environment, Filesystem, Operator, Overrides, Policy, Retention, SyscallGroup, Tools, commands, glob,
+    limits, network, promises, roots,
 };
 
 /// Every hidden path is a mount in every process.
@@ -27,10 +27,7 @@ pub(super) fn policy(
     overrides: &Overrides,
 ) -> Result<Policy, Error> {
     let workspace = roots::workspace(operator, workspace)?;
-    let places = Places {
-        operator,
-        workspace: &workspace,
-    };
+    let places = Places { operator, workspace: &workspace };
     Ok(Policy {
         name: layers.0[0].source.name.clone(),
         agent: agent(layers)?,
@@ -45,10 +42,7 @@ pub(super) fn policy(
         enforcement: enforcement(layers),
         tools: tools(layers),
         retention: Retention {
-            artifacts: duration(
-                &layers.pick(|file| &file.retention.artifacts),
-                Duration::ZERO..=LONGEST,
-            )?,
+            artifacts: duration(&layers.pick(|file| &file.retention.artifacts), Duration::ZERO..=LONGEST)?,
         },
         expectations: promises::expectations(&places, layers)?,
         workspace,
@@ -60,25 +54,12 @@ fn agent(layers: &Layers) -> Result<String, Error> {
     let chosen = &layers.0[0];
     let rule = "a name is 1 to 64 of a-z, 0-9, `_` and `-`, beginning with a letter or digit";
     if let Some(at) = &chosen.file.agent {
-        let error = || {
-            chosen
-                .source
-                .error(
-                    &at.span,
-                    format!("`{}` is not an agent's name", visible(&at.value)),
-                )
-                .hint(rule)
-        };
-        return is_agent(&at.value)
-            .then(|| at.value.clone())
-            .ok_or_else(error);
+        let error =
+            || chosen.source.error(&at.span, format!("`{}` is not an agent's name", visible(&at.value))).hint(rule);
+        return is_agent(&at.value).then(|| at.value.clone()).ok_or_else(error);
     }
     let name = match &chosen.source.path {
-        Some(path) => path
-            .file_stem()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned(),
+        Some(path) => path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
         None => chosen.source.name.clone(),
     };
     let error = || {
@@ -90,24 +71,15 @@ fn agent(layers: &Layers) -> Result<String, Error> {
 
 fn is_agent(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    (1..=64).contains(&name.len())
-        && name.starts_with(plain)
-        && name.chars().all(|c| plain(c) || c == '_' || c == '-')
+    (1..=64).contains(&name.len()) && name.starts_with(plain) && name.chars().all(|c| plain(c) || c == '_' || c == '-')
 }
 
-fn filesystem(
-    places: &Places<'_>,
-    layers: &Layers,
-    overrides: &Overrides,
-) -> Result<Filesystem, Error> {
+fn filesystem(places: &Places<'_>, layers: &Layers, overrides: &Overrides) -> Result<Filesystem, Error> {
     let (tmp_size, tmp_inodes, max_file_bytes) = limits::private(layers)?;
     let hidden = layers.gathered(MAX_HIDDEN, |file| &file.filesystem.hidden)?;
     Ok(Filesystem {
         grants: roots::grants(places, layers, overrides)?,
-        hidden: hidden
-            .iter()
-            .map(|entry| hidden_path(places, entry))
-            .collect::<Result<_, _>>()?,
+        hidden: hidden.iter().map(|entry| hidden_path(places, entry)).collect::<Result<_, _>>()?,
         tmp_size,
         tmp_inodes,
         max_file_bytes,
@@ -117,17 +89,10 @@ fn filesystem(
 fn hidden_path(places: &Places<'_>, given: &Given<'_, String>) -> Result<String, Error> {
     let text = given.value.as_str();
     let path = Path::new(text.strip_prefix("**/").unwrap_or(text));
-    if path
-        .components()
-        .any(|component| component == Component::ParentDir)
-    {
-        return Err(given
-            .error("a hidden path with `..`")
-            .hint("name it from the root downward, or absolutely"));
+    if path.components().any(|component| component == Component::ParentDir) {
+        return Err(given.error("a hidden path with `..`").hint("name it from the root downward, or absolutely"));
     }
-    if path
-        .components()
-        .all(|component| matches!(component, Component::CurDir | Component::RootDir))
+    if path.components().all(|component| matches!(component, Component::CurDir | Component::RootDir))
         || text.contains(char::is_control)
     {
         return Err(given
@@ -137,18 +102,13 @@ fn hidden_path(places: &Places<'_>, given: &Given<'_, String>) -> Result<String,
     if let Some(name) = text.strip_prefix("**/") {
         let single = !name.trim_end_matches('/').contains('/') && !name.contains("**");
         return single.then(|| text.to_owned()).ok_or_else(|| {
-            given
-                .error("`**/` is followed by one name")
-                .hint("write `**/.env`, or the path from the root")
+            given.error("`**/` is followed by one name").hint("write `**/.env`, or the path from the root")
         });
     }
     if glob::is_pattern(text) {
         return Err(given
             .error("a pattern that does not begin with `**/`")
-            .hint(format!(
-                "write `**/{}`",
-                text.rsplit('/').next().unwrap_or(text)
-            )));
+            .hint(format!("write `**/{}`", text.rsplit('/').next().unwrap_or(text))));
     }
     if text.starts_with(['/', '~', '{', '$']) {
         let expanded = lexical(&places.expand(given)?);
@@ -157,31 +117,21 @@ fn hidden_path(places: &Places<'_>, given: &Given<'_, String>) -> Result<String,
     Ok(text.to_owned())
 }
 
-fn environment(
-    places: &Places<'_>,
-    layers: &Layers,
-    overrides: &Overrides,
-) -> Result<Environment, Error> {
+fn environment(places: &Places<'_>, layers: &Layers, overrides: &Overrides) -> Result<Environment, Error> {
     let names = |list: Vec<Given<'_, String>>| {
-        list.into_iter()
-            .map(|given| variable(&given.value, &given.origin))
-            .collect::<Result<Vec<_>, _>>()
+        list.into_iter().map(|given| variable(&given.value, &given.origin)).collect::<Result<Vec<_>, _>>()
     };
     let mut set = BTreeMap::new();
     for layer in layers.0.iter().rev() {
         for (name, at) in &layer.file.environment.set {
             let origin = Origin::Written(&layer.source, at.span.clone());
-            set.insert(
-                variable(name, &origin)?,
-                content(&places.fill(&at.value), &origin)?,
-            );
+            set.insert(variable(name, &origin)?, content(&places.fill(&at.value), &origin)?);
         }
     }
     for typed in &overrides.env {
         let origin = Origin::Flag(format!("--env {typed}"));
-        let (name, value) = typed
-            .split_once('=')
-            .ok_or_else(|| origin.error("has no `=`").hint("write `--env NAME=VALUE`"))?;
+        let (name, value) =
+            typed.split_once('=').ok_or_else(|| origin.error("has no `=`").hint("write `--env NAME=VALUE`"))?;
         set.insert(variable(name, &origin)?, content(value, &origin)?);
     }
     if set.len() > MAX_VARIABLES {
@@ -198,27 +148,19 @@ fn environment(
 }
 
 fn variable(name: &str, origin: &Origin<'_>) -> Result<String, Error> {
-    let fits = !name.is_empty()
-        && !name.contains(|c: char| c == '=' || c.is_control() || c.is_whitespace());
+    let fits = !name.is_empty() && !name.contains(|c: char| c == '=' || c.is_control() || c.is_whitespace());
     fits.then(|| name.to_owned()).ok_or_else(|| {
-        origin
-            .error(format!("`{}` is not a variable's name", visible(name)))
-            .hint("write such as `LANG` or `LC_*`")
+        origin.error(format!("`{}` is not a variable's name", visible(name))).hint("write such as `LANG` or `LC_*`")
     })
 }
 
 fn content(value: &str, origin: &Origin<'_>) -> Result<String, Error> {
-    (!value.contains('\0'))
-        .then(|| value.to_owned())
-        .ok_or_else(|| origin.error("a value with a NUL byte"))
+    (!value.contains('\0')).then(|| value.to_owned()).ok_or_else(|| origin.error("a value with a NUL byte"))
 }
 
 fn syscalls(layers: &Layers) -> Result<Vec<SyscallGroup>, Error> {
-    let mut groups: Vec<_> = layers
-        .nearest(MAX_ENTRIES, |file| &file.syscalls.allow)?
-        .into_iter()
-        .map(|given| given.value)
-        .collect();
+    let mut groups: Vec<_> =
+        layers.nearest(MAX_ENTRIES, |file| &file.syscalls.allow)?.into_iter().map(|given| given.value).collect();
     groups.sort_unstable();
     groups.dedup();
     Ok(groups)

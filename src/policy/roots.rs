@@ -27,10 +27,9 @@ struct Root<'a> {
 pub(super) fn workspace(operator: &Operator, typed: Option<&Path>) -> Result<PathBuf, Error> {
     let refused = |message: &str| match typed {
         Some(path) => Origin::Flag(format!("--workspace {}", path.display())).error(message),
-        None => Error::file(
-            operator.cwd.display(),
-            format!("the current directory cannot be the workspace: {message}"),
-        ),
+        None => {
+            Error::file(operator.cwd.display(), format!("the current directory cannot be the workspace: {message}"))
+        }
     };
     let hint = "name the directory of one project: `--workspace DIR`";
     let path = operator.cwd.join(typed.unwrap_or(Path::new(".")));
@@ -42,11 +41,7 @@ pub(super) fn workspace(operator: &Operator, typed: Option<&Path>) -> Result<Pat
 }
 
 /// Every root of the policy and of the command line: sorted, each path once, the stricter access kept.
-pub(super) fn grants(
-    places: &Places<'_>,
-    layers: &Layers,
-    overrides: &Overrides,
-) -> Result<Vec<Grant>, Error> {
+pub(super) fn grants(places: &Places<'_>, layers: &Layers, overrides: &Overrides) -> Result<Vec<Grant>, Error> {
     let roots = named_roots(places, layers, overrides)?;
     let files = load::files(layers);
     for root in &roots {
@@ -64,11 +59,7 @@ pub(super) fn grants(
     strictest(roots)
 }
 
-fn named_roots<'a>(
-    places: &Places<'_>,
-    layers: &'a Layers,
-    overrides: &Overrides,
-) -> Result<Vec<Root<'a>>, Error> {
+fn named_roots<'a>(places: &Places<'_>, layers: &'a Layers, overrides: &Overrides) -> Result<Vec<Root<'a>>, Error> {
     let mut roots = Vec::new();
     for given in layers.nearest(MAX_ROOTS, |file| &file.filesystem.allowed_roots)? {
         roots.extend(written_root(places, given, Access::ReadWrite)?);
@@ -90,46 +81,23 @@ fn named_roots<'a>(
 }
 
 /// `None` for a root that ends in `?` and is not there.
-fn written_root<'a>(
-    places: &Places<'_>,
-    given: Given<'a, String>,
-    access: Access,
-) -> Result<Option<Root<'a>>, Error> {
+fn written_root<'a>(places: &Places<'_>, given: Given<'a, String>, access: Access) -> Result<Option<Root<'a>>, Error> {
     let (text, optional) = match given.value.strip_suffix('?') {
         Some(text) => (text.to_owned(), true),
         None => (given.value.clone(), false),
     };
-    let path = places.expand(&Given {
-        value: text,
-        origin: given.origin.clone(),
-    })?;
-    if optional
-        && fs::symlink_metadata(&path)
-            .is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
-    {
+    let path = places.expand(&Given { value: text, origin: given.origin.clone() })?;
+    if optional && fs::symlink_metadata(&path).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
         return Ok(None);
     }
-    root(
-        Given {
-            value: path,
-            origin: given.origin,
-        },
-        access,
-    )
-    .map(Some)
+    root(Given { value: path, origin: given.origin }, access).map(Some)
 }
 
 fn root(given: Given<'_, PathBuf>, access: Access) -> Result<Root<'_>, Error> {
     let named = lexical(&given.value);
     match directory(&given.value) {
-        Ok(path) => Ok(Root {
-            grant: Grant { path, access },
-            named,
-            origin: given.origin,
-        }),
-        Err((message, hint)) => Err(given
-            .error(format!("`{}`: {message}", given.value.display()))
-            .hint(hint)),
+        Ok(path) => Ok(Root { grant: Grant { path, access }, named, origin: given.origin }),
+        Err((message, hint)) => Err(given.error(format!("`{}`: {message}", given.value.display())).hint(hint)),
     }
 }
 
@@ -138,19 +106,14 @@ fn directory(path: &Path) -> Result<PathBuf, (String, String)> {
     let failed = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::NotFound => ("no such directory".to_owned(), missing_hint(path)),
         std::io::ErrorKind::NotADirectory => not_a_directory(),
-        _ => (
-            format!("cannot be read: {error}"),
-            "give a directory that you can read yourself".to_owned(),
-        ),
+        _ => (format!("cannot be read: {error}"), "give a directory that you can read yourself".to_owned()),
     };
     let canonical = path.canonicalize().map_err(failed)?;
     if !canonical.is_dir() {
         return Err(not_a_directory());
     }
     fs::read_dir(&canonical).map_err(failed)?;
-    let nameable = canonical
-        .to_str()
-        .is_some_and(|text| !text.contains(char::is_control));
+    let nameable = canonical.to_str().is_some_and(|text| !text.contains(char::is_control));
     if !nameable {
         return Err((
             "its name is not plain UTF-8".to_owned(),
@@ -161,10 +124,7 @@ fn directory(path: &Path) -> Result<PathBuf, (String, String)> {
 }
 
 fn not_a_directory() -> (String, String) {
-    (
-        "is not a directory".to_owned(),
-        "a root is a directory; name the one that holds the file".to_owned(),
-    )
+    ("is not a directory".to_owned(), "a root is a directory; name the one that holds the file".to_owned())
 }
 
 fn missing_hint(path: &Path) -> String {
@@ -173,8 +133,7 @@ fn missing_hint(path: &Path) -> String {
         return "patterns are not expanded in roots; name each directory".to_owned();
     }
     if text.contains('$') {
-        return "variables are not replaced; write the path itself, `~/…` or `{workspace}/…`"
-            .to_owned();
+        return "variables are not replaced; write the path itself, `~/…` or `{workspace}/…`".to_owned();
     }
     "create it, or end the path with `?` to skip it when it is missing".to_owned()
 }
@@ -182,15 +141,10 @@ fn missing_hint(path: &Path) -> String {
 /// A root that is named by a path through a read-write root but leads out of it goes where an agent's
 /// link points, not where the operator meant.
 fn refuse_planted_links(roots: &[Root<'_>]) -> Result<(), Error> {
-    let writable = || {
-        roots
-            .iter()
-            .filter(|root| root.grant.access == Access::ReadWrite)
-            .map(|root| &root.grant.path)
-    };
+    let writable = || roots.iter().filter(|root| root.grant.access == Access::ReadWrite).map(|root| &root.grant.path);
     for root in roots {
-        if let Some(outer) = writable()
-            .find(|outer| root.named.starts_with(outer) && !root.grant.path.starts_with(outer))
+        if let Some(outer) =
+            writable().find(|outer| root.named.starts_with(outer) && !root.grant.path.starts_with(outer))
         {
             let message = format!(
                 "`{}` leads out of the read-write root `{}`, to `{}`",

@@ -21,10 +21,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 }
 
 pub fn text(name: &str) -> Option<&'static str> {
-    SHIPPED
-        .iter()
-        .find(|(known, _)| *known == name)
-        .map(|(_, text)| *text)
+    SHIPPED.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
 /// The sentence a shipped policy opens with: whom it is for.

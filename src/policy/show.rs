@@ -7,16 +7,14 @@ use std::fmt::{self, Write};
 use super::error::visible;
 use super::units::{show_bytes, show_duration};
 use super::{
-    Access, CommandRule, Demand, Expectation, HostUser, Network, Policy, Surface, SyscallGroup,
-    Verdict, words,
+    Access, CommandRule, Demand, Expectation, HostUser, Network, Policy, Surface, SyscallGroup, Verdict, words,
 };
 
 impl Policy {
     /// The policy in force, as a file.
     pub fn to_toml(&self) -> String {
         let mut text = String::new();
-        self.write(&mut text)
-            .expect("a String takes all that is written to it");
+        self.write(&mut text).expect("a String takes all that is written to it");
         text
     }
 
@@ -34,121 +32,60 @@ impl Policy {
             Some(shell) => writeln!(out, "shell = {}", text(&shell.display().to_string()))?,
             None => writeln!(out, "shell = false")?,
         }
-        writeln!(
-            out,
-            "allowed = {}",
-            list(self.commands.allowed.iter().map(rule))
-        )?;
-        writeln!(
-            out,
-            "blocked = {}",
-            list(self.commands.blocked.iter().map(rule))
-        )?;
+        writeln!(out, "allowed = {}", list(self.commands.allowed.iter().map(rule)))?;
+        writeln!(out, "blocked = {}", list(self.commands.blocked.iter().map(rule)))?;
         self.write_limits(out)?;
         self.write_network(out)?;
         self.write_environment(out)?;
         self.write_switches(out)?;
-        self.expectations
-            .iter()
-            .try_for_each(|expectation| write_expectation(out, expectation))
+        self.expectations.iter().try_for_each(|expectation| write_expectation(out, expectation))
     }
 
     fn write_filesystem(&self, out: &mut String) -> fmt::Result {
         let filesystem = &self.filesystem;
         let roots = |access| {
-            let granted = filesystem
-                .grants
-                .iter()
-                .filter(move |grant| grant.access == access);
+            let granted = filesystem.grants.iter().filter(move |grant| grant.access == access);
             // A name that itself ends in `?` gets a second one, or it would be read as optional.
             list(
                 granted
                     .map(|grant| grant.path.display().to_string())
-                    .map(|path| {
-                        if path.ends_with('?') {
-                            path + "?"
-                        } else {
-                            path
-                        }
-                    }),
+                    .map(|path| if path.ends_with('?') { path + "?" } else { path }),
             )
         };
-        writeln!(
-            out,
-            "\n[filesystem]\nallowed_roots = {}",
-            roots(Access::ReadWrite)
-        )?;
+        writeln!(out, "\n[filesystem]\nallowed_roots = {}", roots(Access::ReadWrite))?;
         writeln!(out, "read_only_roots = {}", roots(Access::ReadOnly))?;
         writeln!(out, "hidden = {}", list(filesystem.hidden.iter().cloned()))?;
         writeln!(out, "tmp_size = \"{}\"", show_bytes(filesystem.tmp_size))?;
         writeln!(out, "tmp_inodes = {}", filesystem.tmp_inodes)?;
-        writeln!(
-            out,
-            "max_file_bytes = \"{}\"",
-            show_bytes(filesystem.max_file_bytes)
-        )
+        writeln!(out, "max_file_bytes = \"{}\"", show_bytes(filesystem.max_file_bytes))
     }
 
     fn write_limits(&self, out: &mut String) -> fmt::Result {
         let limits = &self.limits;
-        writeln!(
-            out,
-            "\n[limits]\nmemory = \"{}\"\ncpus = {:?}",
-            show_bytes(limits.memory),
-            limits.cpus
-        )?;
+        writeln!(out, "\n[limits]\nmemory = \"{}\"\ncpus = {:?}", show_bytes(limits.memory), limits.cpus)?;
         if let Some(time) = limits.cpu_time {
             writeln!(out, "cpu_time = \"{}\"", show_duration(time))?;
         }
-        writeln!(
-            out,
-            "processes = {}\nopen_files = {}",
-            limits.processes, limits.open_files
-        )?;
+        writeln!(out, "processes = {}\nopen_files = {}", limits.processes, limits.open_files)?;
         writeln!(out, "file_size = \"{}\"", show_bytes(limits.file_size))?;
         writeln!(out, "wall_time = \"{}\"", show_duration(limits.wall_time))?;
-        writeln!(
-            out,
-            "max_wall_time = \"{}\"",
-            show_duration(limits.max_wall_time)
-        )?;
+        writeln!(out, "max_wall_time = \"{}\"", show_duration(limits.max_wall_time))?;
         writeln!(out, "idle_time = \"{}\"", show_duration(limits.idle_time))?;
-        writeln!(
-            out,
-            "output_bytes = \"{}\"",
-            show_bytes(limits.output_bytes)
-        )?;
-        writeln!(
-            out,
-            "inline_bytes = \"{}\"",
-            show_bytes(limits.inline_bytes)
-        )?;
+        writeln!(out, "output_bytes = \"{}\"", show_bytes(limits.output_bytes))?;
+        writeln!(out, "inline_bytes = \"{}\"", show_bytes(limits.inline_bytes))?;
         let processes = &self.processes;
-        writeln!(
-            out,
-            "\n[processes]\nper_session = {}\ntotal = {}",
-            processes.per_session, processes.total
-        )?;
-        writeln!(
-            out,
-            "keep_finished = \"{}\"",
-            show_duration(processes.keep_finished)
-        )
+        writeln!(out, "\n[processes]\nper_session = {}\ntotal = {}", processes.per_session, processes.total)?;
+        writeln!(out, "keep_finished = \"{}\"", show_duration(processes.keep_finished))
     }
 
     fn write_network(&self, out: &mut String) -> fmt::Result {
         writeln!(out, "\n[network]")?;
         match &self.network {
             Network::None => writeln!(out, "mode = \"none\""),
-            Network::Proxy { allow_hosts } => writeln!(
-                out,
-                "mode = \"proxy\"\nallow_hosts = {}",
-                list(allow_hosts.iter().cloned())
-            ),
-            Network::Host {
-                connect_ports,
-                bind_ports,
-            } => {
+            Network::Proxy { allow_hosts } => {
+                writeln!(out, "mode = \"proxy\"\nallow_hosts = {}", list(allow_hosts.iter().cloned()))
+            }
+            Network::Host { connect_ports, bind_ports } => {
                 writeln!(out, "mode = \"host\"")?;
                 for (key, ports) in [("connect_ports", connect_ports), ("bind_ports", bind_ports)] {
                     if let Some(ports) = ports {
@@ -162,17 +99,10 @@ impl Policy {
 
     fn write_environment(&self, out: &mut String) -> fmt::Result {
         let environment = &self.environment;
-        writeln!(
-            out,
-            "\n[environment]\npass = {}",
-            list(environment.pass.iter().cloned())
-        )?;
+        writeln!(out, "\n[environment]\npass = {}", list(environment.pass.iter().cloned()))?;
         writeln!(out, "redact = {}", list(environment.redact.iter().cloned()))?;
-        let pairs: Vec<String> = environment
-            .set
-            .iter()
-            .map(|(name, value)| format!("{} = {}", text(name), text(value)))
-            .collect();
+        let pairs: Vec<String> =
+            environment.set.iter().map(|(name, value)| format!("{} = {}", text(name), text(value))).collect();
         match pairs.as_slice() {
             [] => Ok(()),
             pairs => writeln!(out, "set = {{ {} }}", pairs.join(", ")),
@@ -189,11 +119,7 @@ impl Policy {
         writeln!(
             out,
             "\n[syscalls]\nallow = {}",
-            list(
-                self.syscalls
-                    .iter()
-                    .map(|group| group_word(*group).to_owned())
-            )
+            list(self.syscalls.iter().map(|group| group_word(*group).to_owned()))
         )?;
         writeln!(out, "\n[enforcement]")?;
         let demands = &self.enforcement;
@@ -214,17 +140,9 @@ impl Policy {
             Surface::Verbs => "verbs",
             Surface::Families => "families",
         };
-        writeln!(
-            out,
-            "\n[tools]\nsurface = \"{surface}\"\nfiles = {}\nprocesses = {}",
-            tools.files, tools.processes
-        )?;
+        writeln!(out, "\n[tools]\nsurface = \"{surface}\"\nfiles = {}\nprocesses = {}", tools.files, tools.processes)?;
         writeln!(out, "repl = {}\nsystem = {}", tools.repl, tools.system)?;
-        writeln!(
-            out,
-            "\n[retention]\nartifacts = \"{}\"",
-            show_duration(self.retention.artifacts)
-        )
+        writeln!(out, "\n[retention]\nartifacts = \"{}\"", show_duration(self.retention.artifacts))
     }
 }
 
@@ -237,11 +155,7 @@ fn group_word(group: SyscallGroup) -> &'static str {
 }
 
 fn rule(rule: &CommandRule) -> String {
-    words::join(
-        std::iter::once(&rule.program)
-            .chain(&rule.arguments)
-            .map(String::as_str),
-    )
+    words::join(std::iter::once(&rule.program).chain(&rule.arguments).map(String::as_str))
 }
 
 fn write_expectation(out: &mut String, expectation: &Expectation) -> fmt::Result {
@@ -250,10 +164,7 @@ fn write_expectation(out: &mut String, expectation: &Expectation) -> fmt::Result
         writeln!(out, "why = {}", text(&expectation.why))?;
     }
     for verdict in [Verdict::Denied, Verdict::Allowed] {
-        let claims = expectation
-            .claims
-            .iter()
-            .filter(|claim| claim.verdict == verdict);
+        let claims = expectation.claims.iter().filter(|claim| claim.verdict == verdict);
         let entries: Vec<String> = claims.map(|claim| claim.attempt.to_string()).collect();
         if !entries.is_empty() {
             writeln!(out, "{verdict} = {}", list(entries.into_iter()))?;

@@ -26,29 +26,19 @@ impl Source {
     }
 
     pub fn error(&self, span: &Range<usize>, message: impl Into<String>) -> Error {
-        Error {
-            place: Place::in_text(&self.name, &self.text, span),
-            message: message.into(),
-            hint: None,
-        }
+        Error { place: Place::in_text(&self.name, &self.text, span), message: message.into(), hint: None }
     }
 
     fn complaint(&self, error: &toml::de::Error) -> Error {
         let span = error.span().unwrap_or(0..0);
         let message = error.message();
         if let Some(rest) = message.strip_prefix("unknown field ") {
-            let at = self.error(
-                &span,
-                format!("unknown key `{}`", quoted(rest).next().unwrap_or_default()),
-            );
+            let at = self.error(&span, format!("unknown key `{}`", quoted(rest).next().unwrap_or_default()));
             return at.hint(key_hint(rest));
         }
         if let Some(rest) = message.strip_prefix("unknown variant ") {
             let mut words = quoted(rest);
-            let at = self.error(
-                &span,
-                format!("unknown word `{}`", words.next().unwrap_or_default()),
-            );
+            let at = self.error(&span, format!("unknown word `{}`", words.next().unwrap_or_default()));
             return at.hint(format!("accepted here: {}", one_of(words)));
         }
         self.error(&span, plain(message)).hint(type_hint(message))
@@ -79,11 +69,7 @@ fn section_of(key: &str) -> Option<String> {
     let schema = schema();
     let sections = schema["$defs"].as_object()?;
     let has_key = |section: &serde_json::Value| section["properties"].get(key).is_some();
-    let name = sections
-        .iter()
-        .find(|(_, section)| has_key(section))?
-        .0
-        .to_lowercase();
+    let name = sections.iter().find(|(_, section)| has_key(section))?.0.to_lowercase();
     schema["properties"].get(&name).is_some().then_some(name)
 }
 
@@ -91,10 +77,7 @@ fn section_of(key: &str) -> Option<String> {
 fn plain(message: &str) -> String {
     let first = message.lines().next().unwrap_or_default();
     match first.split_once(", expected struct ") {
-        Some((found, section)) => format!(
-            "{found}, expected the section `[{}]`",
-            section.to_lowercase()
-        ),
+        Some((found, section)) => format!("{found}, expected the section `[{}]`", section.to_lowercase()),
         None => first
             .replace("expected f64", "expected a number")
             .replace("expected a sequence", "expected a list")
@@ -103,9 +86,7 @@ fn plain(message: &str) -> String {
 }
 
 fn type_hint(message: &str) -> &'static str {
-    let expected = message
-        .split_once("expected ")
-        .map_or("", |(_, expected)| expected);
+    let expected = message.split_once("expected ").map_or("", |(_, expected)| expected);
     match expected {
         "a boolean" => "write `true` or `false`, without quotes",
         "a sequence" => "write a list, also for one entry: `[\"…\"]`",
@@ -114,9 +95,7 @@ fn type_hint(message: &str) -> &'static str {
         "f64" => "write a number without quotes, such as `2` or `0.5`",
         "a number with its unit in quotes" => "write a size as `\"512M\"`, a duration as `\"10s\"`",
         _ if message.contains("shell") => "write `\"/bin/bash\"`, or `false`",
-        _ if message.starts_with("duplicate key") => {
-            "each key and each section may stand once; remove one of the two"
-        }
+        _ if message.starts_with("duplicate key") => "each key and each section may stand once; remove one of the two",
         _ => "a policy is TOML: `key = value`, under a `[section]` on a line of its own",
     }
 }

@@ -11,128 +11,72 @@ use super::error::Error;
 use super::layers::Given;
 use super::written::{Amount, Count};
 
-const SIZES: [(&str, u64); 4] = [
-    ("T", 1 << 40),
-    ("G", 1 << 30),
-    ("M", 1 << 20),
-    ("K", 1 << 10),
-];
-const TIMES_MS: [(&str, u64); 5] = [
-    ("d", 86_400_000),
-    ("h", 3_600_000),
-    ("m", 60_000),
-    ("s", 1000),
-    ("ms", 1),
-];
+const SIZES: [(&str, u64); 4] = [("T", 1 << 40), ("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10)];
+const TIMES_MS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
 
 /// A thousand days: longer than any process lives, and far from overflowing a deadline.
 pub(super) const LONGEST: Duration = Duration::from_secs(1000 * 86_400);
 
 /// `"512M"`, `"1GiB"`, `"16KB"`, or a plain integer.
-pub(super) fn bytes(
-    given: &Given<'_, Amount>,
-    bounds: RangeInclusive<u64>,
-) -> Result<Bytes, Error> {
+pub(super) fn bytes(given: &Given<'_, Amount>, bounds: RangeInclusive<u64>) -> Result<Bytes, Error> {
     let text = given.value.to_string();
     let (digits, unit) = split(&text);
-    let factor = match unit
-        .strip_suffix("iB")
-        .or_else(|| unit.strip_suffix('B'))
-        .unwrap_or(unit)
-    {
+    let factor = match unit.strip_suffix("iB").or_else(|| unit.strip_suffix('B')).unwrap_or(unit) {
         "" if !unit.ends_with("iB") => Some(1),
-        letter => SIZES
-            .iter()
-            .find(|(name, _)| *name == letter)
-            .map(|(_, factor)| *factor),
+        letter => SIZES.iter().find(|(name, _)| *name == letter).map(|(_, factor)| *factor),
     };
     let Some(factor) = factor.filter(|_| !digits.is_empty()) else {
-        return Err(given
-            .error(format!("`{text}` is not a size"))
-            .hint(size_hint(digits, unit)));
+        return Err(given.error(format!("`{text}` is not a size")).hint(size_hint(digits, unit)));
     };
-    let size = digits
-        .parse::<u64>()
-        .ok()
-        .and_then(|number| number.checked_mul(factor));
+    let size = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(factor));
     let size = size.ok_or_else(|| {
-        given
-            .error(format!("`{text}` is more bytes than 64 bits can count"))
-            .hint("write a size such as `512M`")
+        given.error(format!("`{text}` is more bytes than 64 bits can count")).hint("write a size such as `512M`")
     })?;
     within(size, &bounds).then_some(Bytes(size)).ok_or_else(|| {
-        given
-            .error(format!("`{text}` is out of bounds"))
-            .hint(format!(
-                "accepted: {} to {}",
-                show_bytes(Bytes(*bounds.start())),
-                show_bytes(Bytes(*bounds.end()))
-            ))
+        given.error(format!("`{text}` is out of bounds")).hint(format!(
+            "accepted: {} to {}",
+            show_bytes(Bytes(*bounds.start())),
+            show_bytes(Bytes(*bounds.end()))
+        ))
     })
 }
 
 /// `"500ms"`, `"10s"`, `"5m"`, `"1h"`, `"1d"`.
-pub(super) fn duration(
-    given: &Given<'_, Amount>,
-    bounds: RangeInclusive<Duration>,
-) -> Result<Duration, Error> {
+pub(super) fn duration(given: &Given<'_, Amount>, bounds: RangeInclusive<Duration>) -> Result<Duration, Error> {
     let text = given.value.to_string();
     let (digits, unit) = split(&text);
-    let factor = TIMES_MS
-        .iter()
-        .find(|(name, _)| *name == unit)
-        .map(|(_, factor)| *factor);
+    let factor = TIMES_MS.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor);
     let Some(factor) = factor.filter(|_| !digits.is_empty()) else {
-        return Err(given
-            .error(format!("`{text}` is not a duration"))
-            .hint(duration_hint(digits, unit)));
+        return Err(given.error(format!("`{text}` is not a duration")).hint(duration_hint(digits, unit)));
     };
-    let time = digits
-        .parse::<u64>()
-        .ok()
-        .and_then(|number| number.checked_mul(factor))
-        .map(Duration::from_millis);
+    let time = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(factor)).map(Duration::from_millis);
     time.filter(|time| bounds.contains(time)).ok_or_else(|| {
-        let accepted = format!(
-            "accepted: {} to {}",
-            show_duration(*bounds.start()),
-            show_duration(*bounds.end())
-        );
-        given
-            .error(format!("`{text}` is out of bounds"))
-            .hint(accepted)
+        let accepted = format!("accepted: {} to {}", show_duration(*bounds.start()), show_duration(*bounds.end()));
+        given.error(format!("`{text}` is out of bounds")).hint(accepted)
     })
 }
 
 pub(super) fn count(given: &Given<'_, Count>, bounds: RangeInclusive<u64>) -> Result<u64, Error> {
     let Count(number) = given.value;
-    u64::try_from(number)
-        .ok()
-        .filter(|number| within(*number, &bounds))
-        .ok_or_else(|| {
-            given
-                .error(format!("{number} is out of bounds"))
-                .hint(format!("accepted: {} to {}", bounds.start(), bounds.end()))
-        })
+    u64::try_from(number).ok().filter(|number| within(*number, &bounds)).ok_or_else(|| {
+        given.error(format!("{number} is out of bounds")).hint(format!(
+            "accepted: {} to {}",
+            bounds.start(),
+            bounds.end()
+        ))
+    })
 }
 
 /// The largest unit that needs no fraction: `1536M`.
 pub(super) fn show_bytes(Bytes(size): Bytes) -> String {
-    let unit = SIZES
-        .iter()
-        .find(|(_, factor)| size > 0 && size.is_multiple_of(*factor));
-    unit.map_or_else(
-        || size.to_string(),
-        |(name, factor)| format!("{}{name}", size / factor),
-    )
+    let unit = SIZES.iter().find(|(_, factor)| size > 0 && size.is_multiple_of(*factor));
+    unit.map_or_else(|| size.to_string(), |(name, factor)| format!("{}{name}", size / factor))
 }
 
 pub(super) fn show_duration(time: Duration) -> String {
     let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    let (name, factor) = TIMES_MS
-        .iter()
-        .find(|(_, factor)| ms > 0 && ms.is_multiple_of(*factor))
-        .unwrap_or(&("s", 1000));
+    let (name, factor) =
+        TIMES_MS.iter().find(|(_, factor)| ms > 0 && ms.is_multiple_of(*factor)).unwrap_or(&("s", 1000));
     format!("{}{name}", ms / factor)
 }
 
@@ -141,10 +85,7 @@ fn within(number: u64, bounds: &RangeInclusive<u64>) -> bool {
 }
 
 fn split(text: &str) -> (&str, &str) {
-    text.split_at(
-        text.find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(text.len()),
-    )
+    text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
 }
 
 fn size_hint(digits: &str, unit: &str) -> String {
@@ -154,9 +95,7 @@ fn size_hint(digits: &str, unit: &str) -> String {
             format!("write `{digits}{name}`; units are K, M, G and T, capital and binary")
         }
         _ if unit.starts_with('-') => "a size cannot be negative; write such as `512M`".to_owned(),
-        _ if unit.starts_with('.') => {
-            "write a whole number of a smaller unit, such as `1536M`".to_owned()
-        }
+        _ if unit.starts_with('.') => "write a whole number of a smaller unit, such as `1536M`".to_owned(),
         _ => "write a size as `16K`, `512M` or `2G`; units are K, M, G and T, binary".to_owned(),
     }
 }
@@ -166,18 +105,12 @@ fn duration_hint(digits: &str, unit: &str) -> String {
     if digits.is_empty() {
         return "write a duration as `500ms`, `10s`, `5m`, `1h` or `1d`".to_owned();
     }
-    match TIMES_MS
-        .iter()
-        .rev()
-        .find(|(name, _)| lower.starts_with(name))
-    {
+    match TIMES_MS.iter().rev().find(|(name, _)| lower.starts_with(name)) {
         Some((name, _)) => format!("write `{digits}{name}`; units are ms, s, m, h and d"),
         None if unit.is_empty() => {
             format!("give it a unit: `{digits}s` is seconds; units are ms, s, m, h and d")
         }
-        None if unit.starts_with('.') => {
-            "write a whole number of a smaller unit, such as `90m`".to_owned()
-        }
+        None if unit.starts_with('.') => "write a whole number of a smaller unit, such as `90m`".to_owned(),
         None => "units are ms, s, m, h and d".to_owned(),
     }
 }
@@ -188,9 +121,7 @@ mod tests {
 
     fn size(text: &str) -> Result<u64, String> {
         let given = Given::flag("--memory", text, Amount::Text(text.to_owned()));
-        bytes(&given, 0..=u64::MAX)
-            .map(|bytes| bytes.0)
-            .map_err(|error| error.hint.unwrap_or_default())
+        bytes(&given, 0..=u64::MAX).map(|bytes| bytes.0).map_err(|error| error.hint.unwrap_or_default())
     }
 
     fn time(text: &str) -> Result<u128, String> {
@@ -279,10 +210,7 @@ mod tests {
             assert_eq!(size(&show_bytes(Bytes(number))), Ok(number));
         }
         for ms in [0, 1, 999, 1000, 90_000, 3_600_000, 86_400_000] {
-            assert_eq!(
-                time(&show_duration(Duration::from_millis(ms))),
-                Ok(u128::from(ms))
-            );
+            assert_eq!(time(&show_duration(Duration::from_millis(ms))), Ok(u128::from(ms)));
         }
     }
 }

@@ -28,8 +28,7 @@ pub(super) fn join<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 fn quoted(word: &str) -> String {
-    let plain =
-        !word.is_empty() && !word.contains(|c: char| c.is_whitespace() || c == '\'' || c == '"');
+    let plain = !word.is_empty() && !word.contains(|c: char| c.is_whitespace() || c == '\'' || c == '"');
     if plain {
         return word.to_owned();
     }
@@ -59,8 +58,7 @@ mod tests {
             ("a 'b", None),
         ];
         for (text, expected) in cases {
-            let expected =
-                expected.map(|words| words.iter().map(ToString::to_string).collect::<Vec<_>>());
+            let expected = expected.map(|words| words.iter().map(ToString::to_string).collect::<Vec<_>>());
             assert_eq!(split(text), expected, "{text}");
         }
     }
@@ -68,9 +66,6 @@ mod tests {
     #[test]
     fn joined_words_split_into_the_same_words() {
         let words = ["git", "", "a b", "it's", "'", "\"", "a\"b'c d"];
-        assert_eq!(
-            split(&join(words)).as_deref(),
-            Some(words.map(String::from).as_slice())
-        );
+        assert_eq!(split(&join(words)).as_deref(), Some(words.map(String::from).as_slice()));
     }
 }

@@ -25,10 +25,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let spanned = toml::Spanned::<T>::deserialize(deserializer)?;
         let span = spanned.span();
-        Ok(At {
-            value: spanned.into_inner(),
-            span,
-        })
+        Ok(At { value: spanned.into_inner(), span })
     }
 }
 

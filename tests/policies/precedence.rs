@@ -29,14 +29,8 @@ const NESTED: [(char, char, &str); 16] = [
 ];
 
 /// Two rules for one path, in either order.
-const TIES: [(char, char, char); 6] = [
-    ('w', 'w', 'w'),
-    ('w', 'r', 'r'),
-    ('w', 'h', 'h'),
-    ('r', 'r', 'r'),
-    ('r', 'h', 'h'),
-    ('h', 'h', 'h'),
-];
+const TIES: [(char, char, char); 6] =
+    [('w', 'w', 'w'), ('w', 'r', 'r'), ('w', 'h', 'h'), ('r', 'r', 'r'), ('r', 'h', 'h'), ('h', 'h', 'h')];
 
 #[test]
 fn the_most_specific_rule_wins_in_all_64_nestings() {
@@ -47,11 +41,7 @@ fn the_most_specific_rule_wins_in_all_64_nestings() {
             for _ in 0..2 {
                 let policy = with_rules(empty.clone(), rules);
                 let found = verdict(&policy, Path::new("/r/a/b/c"));
-                assert_eq!(
-                    letter(found),
-                    expected,
-                    "/r {outer}, /r/a {middle}, /r/a/b {inner}"
-                );
+                assert_eq!(letter(found), expected, "/r {outer}, /r/a {middle}, /r/a/b {inner}");
                 assert_eq!(
                     letter(verdict(&policy, Path::new("/r/a/bb"))),
                     letter(verdict(&policy, Path::new("/r/a"))),
@@ -68,14 +58,7 @@ fn the_stricter_rule_wins_a_tie() {
     let empty = Scratch::new().load("").expect("an empty policy");
     for (one, other, expected) in TIES {
         for rules in [[("/r", one), ("/r", other)], [("/r", other), ("/r", one)]] {
-            assert_eq!(
-                letter(verdict(
-                    &with_rules(empty.clone(), rules),
-                    Path::new("/r/x")
-                )),
-                expected,
-                "{rules:?}"
-            );
+            assert_eq!(letter(verdict(&with_rules(empty.clone(), rules), Path::new("/r/x"))), expected, "{rules:?}");
         }
     }
 }
@@ -100,11 +83,7 @@ fn hidden_paths_are_masked_inside_the_roots() {
         ("home/.env", '-'),
         ("work/../home", '-'),
     ] {
-        assert_eq!(
-            letter(verdict(&policy, &scratch.path(path))),
-            expected,
-            "{path}"
-        );
+        assert_eq!(letter(verdict(&policy, &scratch.path(path))), expected, "{path}");
     }
 }
 
@@ -113,10 +92,7 @@ fn with_rules<'a>(mut policy: Policy, rules: impl IntoIterator<Item = (&'a str, 
     policy.filesystem.hidden.clear();
     for (path, rule) in rules {
         let mut grant = |access| {
-            policy.filesystem.grants.push(Grant {
-                path: PathBuf::from(path),
-                access,
-            });
+            policy.filesystem.grants.push(Grant { path: PathBuf::from(path), access });
         };
         match rule {
             'w' => grant(Access::ReadWrite),

@@ -9,9 +9,7 @@ use crate::scratch::Scratch;
 
 /// Holds every case of a data file to the words it expects.
 fn refusals(file: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/policies/refusals")
-        .join(file);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/policies/refusals").join(file);
     let text = fs::read_to_string(path).expect("the data file");
     let cases: Vec<&str> = text.split("\n=== ").skip(1).collect();
     assert!(!cases.is_empty(), "{file} has no case");

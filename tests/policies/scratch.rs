@@ -14,23 +14,10 @@ static MADE: AtomicU32 = AtomicU32::new(0);
 
 impl Scratch {
     pub fn new() -> Self {
-        let name = format!(
-            "policies-{}-{}",
-            std::process::id(),
-            MADE.fetch_add(1, Ordering::Relaxed)
-        );
-        let top = std::env::temp_dir()
-            .canonicalize()
-            .expect("a temporary directory")
-            .join(name);
+        let name = format!("policies-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+        let top = std::env::temp_dir().canonicalize().expect("a temporary directory").join(name);
         let scratch = Scratch(top);
-        for directory in [
-            "work/sub",
-            "home/.ssh",
-            "state/stockade/coder",
-            "program",
-            "policies",
-        ] {
+        for directory in ["work/sub", "home/.ssh", "state/stockade/coder", "program", "policies"] {
             fs::create_dir_all(scratch.path(directory)).expect("a new directory");
         }
         scratch.chmod("", 0o755).chmod("policies", 0o755);
@@ -44,17 +31,12 @@ impl Scratch {
 
     /// `{tmp}` in the text is this directory.
     pub fn write(&self, name: &str, text: &str) -> &Self {
-        fs::write(
-            self.path(name),
-            text.replace("{tmp}", &self.0.display().to_string()),
-        )
-        .expect("a new file");
+        fs::write(self.path(name), text.replace("{tmp}", &self.0.display().to_string())).expect("a new file");
         self.chmod(name, 0o644)
     }
 
     pub fn chmod(&self, name: &str, mode: u32) -> &Self {
-        fs::set_permissions(self.path(name), fs::Permissions::from_mode(mode))
-            .expect("an own file");
+        fs::set_permissions(self.path(name), fs::Permissions::from_mode(mode)).expect("an own file");
         self
     }
 
@@ -75,18 +57,9 @@ impl Scratch {
     }
 
     /// As the command line would: a file of this directory or a shipped name, a workspace, flags.
-    pub fn load_with(
-        &self,
-        selector: &str,
-        workspace: Option<&Path>,
-        overrides: &Overrides,
-    ) -> Result<Policy, String> {
+    pub fn load_with(&self, selector: &str, workspace: Option<&Path>, overrides: &Overrides) -> Result<Policy, String> {
         let file = self.path(selector);
-        let selector = if selector.contains('/') {
-            file.to_str().expect("plain names")
-        } else {
-            selector
-        };
+        let selector = if selector.contains('/') { file.to_str().expect("plain names") } else { selector };
         Policy::load_as(&self.operator(), Some(selector), workspace, overrides)
             .map_err(|error| self.mask(&error.to_string()))
     }

@@ -14,33 +14,17 @@ fn every_shipped_policy_keeps_its_promises_and_reads_back_the_same() {
         for directory in [".cargo/registry", ".rustup"] {
             fs::create_dir_all(scratch.path("home").join(directory)).expect("a directory");
         }
-        let policy = scratch
-            .load_with(name, None, &Overrides::default())
-            .unwrap_or_else(|error| panic!("{error}"));
+        let policy = scratch.load_with(name, None, &Overrides::default()).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(policy.agent, name);
-        assert!(
-            shipped::text(name).is_some_and(|text| text.starts_with("# For a")),
-            "{name} says whom it is for"
-        );
+        assert!(shipped::text(name).is_some_and(|text| text.starts_with("# For a")), "{name} says whom it is for");
         assert!(
             shipped::text(name).is_some_and(|text| text.contains("[[expect]]")),
             "{name} promises something itself"
         );
-        for claim in policy
-            .expectations
-            .iter()
-            .flat_map(|expectation| &expectation.claims)
-        {
-            assert_eq!(
-                Paper.judge(&policy, &claim.attempt),
-                Ok(claim.verdict),
-                "{name}: {}",
-                claim.attempt
-            );
+        for claim in policy.expectations.iter().flat_map(|expectation| &expectation.claims) {
+            assert_eq!(Paper.judge(&policy, &claim.attempt), Ok(claim.verdict), "{name}: {}", claim.attempt);
         }
-        let mut again = scratch
-            .load(&policy.to_toml())
-            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        let mut again = scratch.load(&policy.to_toml()).unwrap_or_else(|error| panic!("{name}: {error}"));
         again.name.clone_from(&policy.name);
         assert_eq!(again, policy, "{name}");
     }
@@ -60,10 +44,7 @@ fn awkward_values_survive_being_shown() {
     let policy = scratch.load(text).expect("a policy");
     assert_eq!(policy.filesystem.grants.len(), 3);
     assert_eq!(policy.commands.allowed[0].arguments, ["two words", ""]);
-    assert_eq!(
-        scratch.load(&policy.to_toml()).expect("the same again"),
-        policy
-    );
+    assert_eq!(scratch.load(&policy.to_toml()).expect("the same again"), policy);
 }
 
 #[test]
@@ -97,11 +78,7 @@ fn paper_judges_commands_and_connections() {
         (all, connect("PyPI.org", 443), true),
         (all, connect("pypi.org", 22), false),
     ] {
-        let expected = if allowed {
-            Verdict::Allowed
-        } else {
-            Verdict::Denied
-        };
+        let expected = if allowed { Verdict::Allowed } else { Verdict::Denied };
         let found = Paper.judge(&scratch.load(policy).expect("a policy"), &attempt);
         assert_eq!(found, Ok(expected), "{attempt} in {policy}");
     }

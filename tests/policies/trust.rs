@@ -11,11 +11,7 @@ use crate::scratch::Scratch;
 
 #[test]
 fn a_policy_that_others_could_rewrite_is_refused() {
-    let stranger = Uid::from_raw(if geteuid().is_root() {
-        65534
-    } else {
-        geteuid().as_raw()
-    });
+    let stranger = Uid::from_raw(if geteuid().is_root() { 65534 } else { geteuid().as_raw() });
     type Spoil<'a> = &'a dyn Fn(&Scratch, &mut Operator);
     let cases: [(&str, Spoil<'_>, Option<&str>); 10] = [
         ("an ordinary file", &|_, _| (), None),
@@ -57,21 +53,15 @@ fn a_policy_that_others_could_rewrite_is_refused() {
         (
             "somebody else's",
             &|s, operator| {
-                chown(&s.path("policies/p.toml"), Some(stranger), None)
-                    .expect("root may, and oneself may");
-                operator.uid = if geteuid().is_root() {
-                    0
-                } else {
-                    stranger.as_raw() + 1
-                };
+                chown(&s.path("policies/p.toml"), Some(stranger), None).expect("root may, and oneself may");
+                operator.uid = if geteuid().is_root() { 0 } else { stranger.as_raw() + 1 };
             },
             Some("belongs to"),
         ),
         (
             "a link",
             &|s, _| {
-                fs::rename(s.path("policies/p.toml"), s.path("policies/real.toml"))
-                    .expect("own files");
+                fs::rename(s.path("policies/p.toml"), s.path("policies/real.toml")).expect("own files");
                 symlink("real.toml", s.path("policies/p.toml")).expect("a link");
             },
             Some("is a symbolic link"),
@@ -111,58 +101,19 @@ fn a_policy_that_others_could_rewrite_is_refused() {
 
 #[test]
 fn a_file_too_large_or_too_deep_is_one_short_error() {
-    let roots = |count: usize| {
-        format!(
-            "[filesystem]\nread_only_roots = [{}]\n",
-            vec!["\"{workspace}\""; count].join(", ")
-        )
-    };
-    let promises = format!(
-        "[[expect]]\ndenied = [{}]\n",
-        vec!["\"read /x\""; 4097].join(",")
-    );
+    let roots =
+        |count: usize| format!("[filesystem]\nread_only_roots = [{}]\n", vec!["\"{workspace}\""; count].join(", "));
+    let promises = format!("[[expect]]\ndenied = [{}]\n", vec!["\"read /x\""; 4097].join(","));
     let cases = [
-        (
-            "most bytes",
-            format!("#{}", "x".repeat(256 * 1024 - 1)),
-            None,
-        ),
-        (
-            "a byte more",
-            format!("#{}", "x".repeat(256 * 1024)),
-            Some("more than the 262144"),
-        ),
+        ("most bytes", format!("#{}", "x".repeat(256 * 1024 - 1)), None),
+        ("a byte more", format!("#{}", "x".repeat(256 * 1024)), Some("more than the 262144")),
         ("most roots", roots(256), None),
-        (
-            "a root more",
-            roots(257),
-            Some("257 entries, more than the 256"),
-        ),
-        (
-            "too many promises",
-            promises,
-            Some("more than 4096 promises"),
-        ),
-        (
-            "nested too deep",
-            format!("agent = {}{}", "[".repeat(5000), "]".repeat(5000)),
-            Some("recurs"),
-        ),
-        (
-            "a huge number",
-            format!("[limits]\nmemory = 1{}\n", "0".repeat(5000)),
-            Some("overflow"),
-        ),
-        (
-            "a byte order mark",
-            "\u{feff}[limits]\ncpus = 1\n".to_owned(),
-            None,
-        ),
-        (
-            "carriage returns",
-            "[limits]\r\ncpus = 1\r\n".to_owned(),
-            None,
-        ),
+        ("a root more", roots(257), Some("257 entries, more than the 256")),
+        ("too many promises", promises, Some("more than 4096 promises")),
+        ("nested too deep", format!("agent = {}{}", "[".repeat(5000), "]".repeat(5000)), Some("recurs")),
+        ("a huge number", format!("[limits]\nmemory = 1{}\n", "0".repeat(5000)), Some("overflow")),
+        ("a byte order mark", "\u{feff}[limits]\ncpus = 1\n".to_owned(), None),
+        ("carriage returns", "[limits]\r\ncpus = 1\r\n".to_owned(), None),
         (
             "a fault after carriage returns",
             "[limits]\r\ncpu = 1\r\n".to_owned(),
@@ -178,8 +129,6 @@ fn a_file_too_large_or_too_deep_is_one_short_error() {
     }
     let scratch = Scratch::new();
     fs::write(scratch.path("policies/p.toml"), b"# caf\xe9\n").expect("a file");
-    let error = scratch
-        .load_with("policies/p.toml", None, &Overrides::default())
-        .expect_err("Latin-1");
+    let error = scratch.load_with("policies/p.toml", None, &Overrides::default()).expect_err("Latin-1");
     assert!(error.contains("line 1 is not UTF-8"), "{error}");
 }

@@ -50,8 +50,11 @@ pub fn prepare(layout: &mut CgroupLayout, us: &[u32]) -> Result<(), GroupError> 
 fn enable(group: &Path, wanted: &[Controller]) -> Result<(), GroupError> {
     let dir = file::open_dir(group).map_err(|source| GroupError::at(group, source))?;
     for &controller in wanted {
-        file::write(&dir, "cgroup.subtree_control", &format!("+{controller}"))
-            .map_err(|source| GroupError::Limit { controller, path: group.to_owned(), source })?;
+        file::write(&dir, "cgroup.subtree_control", &format!("+{controller}")).map_err(|source| GroupError::Limit {
+            controller,
+            path: group.to_owned(),
+            source,
+        })?;
     }
     Ok(())
 }
