@@ -48,7 +48,8 @@ pub fn report(findings: &[Finding], trial: Option<&Trial>, format: Format, out: 
 }
 
 fn holds(findings: &[Finding], trial: Option<&Trial>) -> bool {
-    let lacking = |finding: &Finding| REQUIRED.contains(&finding.wall) && matches!(finding.state, State::Missing { .. });
+    let lacking =
+        |finding: &Finding| REQUIRED.contains(&finding.wall) && matches!(finding.state, State::Missing { .. });
     !findings.iter().any(lacking) && !matches!(trial, Some(Trial::Failed { .. }))
 }
 
@@ -121,8 +122,7 @@ mod tests {
 
     #[test]
     fn the_exit_code_follows_required_walls_and_the_trial() {
-        let limited =
-            State::Limited { how: "a".to_owned(), what: "b".to_owned(), remedy: "c".to_owned() };
+        let limited = State::Limited { how: "a".to_owned(), what: "b".to_owned(), remedy: "c".to_owned() };
         let findings = [enforced("seccomp"), Finding { wall: "identity", state: limited }];
         assert_eq!(text(&findings, None).1, 0);
         let failed = Trial::Failed { what: "mount: EPERM".to_owned(), remedy: None };

@@ -87,8 +87,12 @@ fn choose_v2(hierarchy: &Hierarchy, asker: &Asker) -> Base {
 
 fn why_not(hierarchy: &Hierarchy, own: &Path, asker: &Asker) -> String {
     let offered = words(&own.join("cgroup.controllers"));
-    let absent: Vec<Controller> =
-        hierarchy.controllers.iter().copied().filter(|wanted| !offered.iter().any(|word| word == wanted.name())).collect();
+    let absent: Vec<Controller> = hierarchy
+        .controllers
+        .iter()
+        .copied()
+        .filter(|wanted| !offered.iter().any(|word| word == wanted.name()))
+        .collect();
     if !absent.is_empty() {
         return format!("{} does not offer {}", own.display(), list(&absent));
     }
@@ -110,8 +114,7 @@ fn may_fill(path: &Path, wanted: &[Controller]) -> bool {
 
 fn only_us(group: &Path, program: &Path) -> bool {
     let pids = words(&group.join("cgroup.procs"));
-    !pids.is_empty()
-        && pids.iter().all(|pid| fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == program))
+    !pids.is_empty() && pids.iter().all(|pid| fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == program))
 }
 
 /// Moving a process needs write access where the two groups' paths part (cgroups(7), delegation).

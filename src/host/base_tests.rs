@@ -46,11 +46,14 @@ const ALL: &str = "cpuset cpu io memory pids\n";
 
 #[test]
 fn root_takes_the_nearest_ancestor_that_passes_the_controllers_down() {
-    let tree = Tree::new("ancestor", &[
-        ("", ALL, ALL, false, ""),
-        ("system.slice", ALL, "cpu memory pids\n", true, ""),
-        ("system.slice/ssh.service", "cpu memory pids\n", "", true, "1\n"),
-    ]);
+    let tree = Tree::new(
+        "ancestor",
+        &[
+            ("", ALL, ALL, false, ""),
+            ("system.slice", ALL, "cpu memory pids\n", true, ""),
+            ("system.slice/ssh.service", "cpu memory pids\n", "", true, "1\n"),
+        ],
+    );
     assert_eq!(tree.choose("system.slice/ssh.service", 0), Base::Ready { path: tree.0.join("system.slice") });
 }
 

@@ -45,15 +45,25 @@ pub enum Controller {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
 pub enum Base {
-    Ready { path: PathBuf },
+    Ready {
+        path: PathBuf,
+    },
     /// v2: cells go below `path` once its `cgroup.subtree_control` names our controllers.
-    Enable { path: PathBuf },
+    Enable {
+        path: PathBuf,
+    },
     /// v2: `path` is ours, but we sit in it; a group with processes cannot have limited children,
     /// so we move to a leaf first.
-    Settle { path: PathBuf },
+    Settle {
+        path: PathBuf,
+    },
     /// v2: the user's service manager, behind one of these sockets, will give us a group.
-    Scope { sockets: Vec<PathBuf> },
-    Closed { why: String },
+    Scope {
+        sockets: Vec<PathBuf>,
+    },
+    Closed {
+        why: String,
+    },
 }
 
 impl CgroupLayout {

@@ -2,12 +2,25 @@ use super::*;
 use Controller::{Cpu, Cpuacct, Memory, Pids};
 
 /// Version, mount, own group (or `-`), controllers: one line per hierarchy.
-fn check(name: &str, mountinfo: &str, memberships: &str, expect: &[(Version, &str, &str, &[Controller])], missing: &[Controller]) {
+fn check(
+    name: &str,
+    mountinfo: &str,
+    memberships: &str,
+    expect: &[(Version, &str, &str, &[Controller])],
+    missing: &[Controller],
+) {
     let layout = CgroupLayout::parse(mountinfo, memberships);
     let found: Vec<_> = layout
         .hierarchies
         .iter()
-        .map(|h| (h.version, h.mount.to_str().unwrap(), h.own.as_ref().map_or("-", |own| own.to_str().unwrap()), &h.controllers[..]))
+        .map(|h| {
+            (
+                h.version,
+                h.mount.to_str().unwrap(),
+                h.own.as_ref().map_or("-", |own| own.to_str().unwrap()),
+                &h.controllers[..],
+            )
+        })
         .collect();
     assert_eq!(found, expect, "{name}");
     assert_eq!(layout.missing(), missing, "{name}");
@@ -29,20 +42,30 @@ fn a_v1_machine_with_an_empty_v2_beside_it() {
 41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
 ";
     let memberships = "9:name=systemd:/\n8:pids:/\n4:memory:/jobs/a1\n2:cpuacct:/\n1:cpu:/\n0::/\n";
-    check("v1", mountinfo, memberships, &[
-        (V1, "/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu", &[Cpu]),
-        (V1, "/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup/cpuacct", &[Cpuacct]),
-        (V1, "/sys/fs/cgroup/memory", "/sys/fs/cgroup/memory/jobs/a1", &[Memory]),
-        (V1, "/sys/fs/cgroup/pids", "/sys/fs/cgroup/pids", &[Pids]),
-    ], &[]);
+    check(
+        "v1",
+        mountinfo,
+        memberships,
+        &[
+            (V1, "/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu", &[Cpu]),
+            (V1, "/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup/cpuacct", &[Cpuacct]),
+            (V1, "/sys/fs/cgroup/memory", "/sys/fs/cgroup/memory/jobs/a1", &[Memory]),
+            (V1, "/sys/fs/cgroup/pids", "/sys/fs/cgroup/pids", &[Pids]),
+        ],
+        &[],
+    );
 }
 
 #[test]
 fn a_v2_machine_and_a_systemd_user_session() {
     let mountinfo = "28 22 0:25 / /sys/fs/cgroup rw,nosuid,nodev,noexec,relatime shared:9 - cgroup2 cgroup2 rw,nsdelegate,memory_recursiveprot\n";
-    check("v2", mountinfo, "0::/user.slice/user-1000.slice/session-3.scope\n", &[
-        (V2, "/sys/fs/cgroup", "/sys/fs/cgroup/user.slice/user-1000.slice/session-3.scope", &[Memory, Cpu, Pids]),
-    ], &[]);
+    check(
+        "v2",
+        mountinfo,
+        "0::/user.slice/user-1000.slice/session-3.scope\n",
+        &[(V2, "/sys/fs/cgroup", "/sys/fs/cgroup/user.slice/user-1000.slice/session-3.scope", &[Memory, Cpu, Pids])],
+        &[],
+    );
 }
 
 #[test]
@@ -53,11 +76,17 @@ fn a_hybrid_where_only_pids_and_cpu_are_on_v1() {
 34 25 0:31 / /sys/fs/cgroup/pids rw shared:7 - cgroup cgroup rw,pids
 ";
     let memberships = "5:pids:/user.slice\n3:cpu,cpuacct:/user.slice\n0::/user.slice/session.scope\n";
-    check("hybrid", mountinfo, memberships, &[
-        (V1, "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpu,cpuacct/user.slice", &[Cpu, Cpuacct]),
-        (V1, "/sys/fs/cgroup/pids", "/sys/fs/cgroup/pids/user.slice", &[Pids]),
-        (V2, "/sys/fs/cgroup/unified", "/sys/fs/cgroup/unified/user.slice/session.scope", &[Memory]),
-    ], &[]);
+    check(
+        "hybrid",
+        mountinfo,
+        memberships,
+        &[
+            (V1, "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpu,cpuacct/user.slice", &[Cpu, Cpuacct]),
+            (V1, "/sys/fs/cgroup/pids", "/sys/fs/cgroup/pids/user.slice", &[Pids]),
+            (V2, "/sys/fs/cgroup/unified", "/sys/fs/cgroup/unified/user.slice/session.scope", &[Memory]),
+        ],
+        &[],
+    );
 }
 
 #[test]
@@ -68,11 +97,17 @@ fn docker_on_v1_shows_its_own_part_of_the_hierarchy() {
 702 690 0:35 /docker/4f2a /sys/fs/cgroup/cpu,cpuacct ro,nosuid master:18 - cgroup cgroup rw,cpu,cpuacct
 ";
     let memberships = "11:memory:/docker/4f2a\n5:pids:/docker/4f2a/inner\n3:cpu,cpuacct:/other\n";
-    check("docker v1", mountinfo, memberships, &[
-        (V1, "/sys/fs/cgroup/memory", "/sys/fs/cgroup/memory", &[Memory]),
-        (V1, "/sys/fs/cgroup/pids", "/sys/fs/cgroup/pids/inner", &[Pids]),
-        (V1, "/sys/fs/cgroup/cpu,cpuacct", "-", &[Cpu, Cpuacct]),
-    ], &[]);
+    check(
+        "docker v1",
+        mountinfo,
+        memberships,
+        &[
+            (V1, "/sys/fs/cgroup/memory", "/sys/fs/cgroup/memory", &[Memory]),
+            (V1, "/sys/fs/cgroup/pids", "/sys/fs/cgroup/pids/inner", &[Pids]),
+            (V1, "/sys/fs/cgroup/cpu,cpuacct", "-", &[Cpu, Cpuacct]),
+        ],
+        &[],
+    );
 }
 
 #[test]
@@ -86,9 +121,13 @@ fn docker_on_v2_with_a_private_namespace() {
 fn what_no_hierarchy_carries_is_named() {
     check("nothing", "22 27 0:21 / /proc rw - proc proc rw\n", "", &[], &[Memory, Cpu, Pids]);
     let no_memory = "33 31 0:30 / /c/cpu rw - cgroup cgroup rw,cpu\n39 31 0:36 / /c/pids rw - cgroup cgroup rw,pids\n";
-    check("no memory", no_memory, "2:pids:/\n1:cpu:/\n", &[(V1, "/c/cpu", "/c/cpu", &[Cpu]), (V1, "/c/pids", "/c/pids", &[Pids])], &[
-        Memory, Cpuacct,
-    ]);
+    check(
+        "no memory",
+        no_memory,
+        "2:pids:/\n1:cpu:/\n",
+        &[(V1, "/c/cpu", "/c/cpu", &[Cpu]), (V1, "/c/pids", "/c/pids", &[Pids])],
+        &[Memory, Cpuacct],
+    );
 }
 
 #[test]

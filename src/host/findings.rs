@@ -18,10 +18,19 @@ pub struct Finding {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
 pub enum State {
-    Enforced { how: String },
+    Enforced {
+        how: String,
+    },
     /// It stands, but not all of it.
-    Limited { how: String, what: String, remedy: String },
-    Missing { what: String, remedy: String },
+    Limited {
+        how: String,
+        what: String,
+        remedy: String,
+    },
+    Missing {
+        what: String,
+        remedy: String,
+    },
 }
 
 pub(super) fn of(host: &Host) -> Vec<Finding> {

@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use super::*;
-use crate::host::{CgroupLayout, Container, Hierarchy, Mounts, Release, UserNamespaces, Controller};
+use crate::host::{CgroupLayout, Container, Controller, Hierarchy, Mounts, Release, UserNamespaces};
 
 /// An ordinary user on a current kernel, everything open.
 fn open_host() -> Host {
@@ -77,7 +77,9 @@ fn every_missing_wall_names_its_reason_and_its_remedy() {
     });
     check_missing("landlock", "not switched on", "lsm=landlock", |host| host.landlock_abi = 0);
     check_missing("seccomp", "no seccomp", "CONFIG_SECCOMP_FILTER", |host| host.seccomp = false);
-    check_missing("cgroups", "carries memory, cpu and pids", "mount -t cgroup2", |host| host.cgroups.hierarchies.clear());
+    check_missing("cgroups", "carries memory, cpu and pids", "mount -t cgroup2", |host| {
+        host.cgroups.hierarchies.clear();
+    });
     check_missing("cgroups", "not yours", "enable-linger 1000", |host| {
         host.cgroups.hierarchies[0].base = Base::Closed { why: "not yours".to_owned() };
     });

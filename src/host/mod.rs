@@ -153,7 +153,8 @@ fn probe_cgroups(mountinfo: &str, uid: u32, program: &Path) -> CgroupLayout {
     let asker = base::Asker {
         uid,
         program: program.to_owned(),
-        runtime: env::var_os("XDG_RUNTIME_DIR").map_or_else(|| PathBuf::from(format!("/run/user/{uid}")), PathBuf::from),
+        runtime: env::var_os("XDG_RUNTIME_DIR")
+            .map_or_else(|| PathBuf::from(format!("/run/user/{uid}")), PathBuf::from),
     };
     let mut layout = CgroupLayout::parse(mountinfo, &read("/proc/self/cgroup"));
     for hierarchy in &mut layout.hierarchies {
@@ -195,7 +196,8 @@ mod tests {
 
     #[test]
     fn masked_proc_is_seen_and_binfmt_is_not_a_mask() {
-        let plain = "22 27 0:21 / /proc rw - proc proc rw\n70 22 0:30 / /proc/sys/fs/binfmt_misc rw - autofs systemd-1 rw\n";
+        let plain =
+            "22 27 0:21 / /proc rw - proc proc rw\n70 22 0:30 / /proc/sys/fs/binfmt_misc rw - autofs systemd-1 rw\n";
         assert!(proc_is_visible(plain));
         assert!(!proc_is_visible(&format!("{plain}90 22 0:5 /null /proc/kcore ro - tmpfs tmpfs rw\n")));
     }

@@ -13,7 +13,8 @@ pub fn landlock_abi() -> u32 {
     const LANDLOCK_CREATE_RULESET_VERSION: libc::c_ulong = 1;
     let null = ptr::null::<libc::c_void>();
     // SAFETY: with this flag the kernel wants a null pointer and a zero size, and returns a number.
-    let abi = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, null, 0usize, LANDLOCK_CREATE_RULESET_VERSION) };
+    let abi =
+        unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, null, 0usize, LANDLOCK_CREATE_RULESET_VERSION) };
     u32::try_from(abi).unwrap_or(0)
 }
 

@@ -9,14 +9,28 @@ use crate::host::{Controller, cgroup::list};
 #[derive(Debug)]
 pub enum GroupError {
     /// No mounted hierarchy carries it.
-    Missing { controller: Controller },
+    Missing {
+        controller: Controller,
+    },
     /// There is no place where we may make groups.
-    Closed { controllers: Vec<Controller>, why: String },
+    Closed {
+        controllers: Vec<Controller>,
+        why: String,
+    },
     /// The group was made, but a limit could not be set.
-    Limit { controller: Controller, path: PathBuf, source: io::Error },
-    Path { path: PathBuf, source: io::Error },
+    Limit {
+        controller: Controller,
+        path: PathBuf,
+        source: io::Error,
+    },
+    Path {
+        path: PathBuf,
+        source: io::Error,
+    },
     /// The user's service manager did not give us a scope.
-    Scope { why: String },
+    Scope {
+        why: String,
+    },
 }
 
 impl GroupError {

@@ -19,6 +19,9 @@ const SCOPE_PATIENCE: Duration = Duration::from_secs(3);
 
 /// `us`: the processes to move, broker and launcher; the caller must be one of them.
 pub fn prepare(layout: &mut CgroupLayout, us: &[u32]) -> Result<(), GroupError> {
+    if let Some(&controller) = layout.missing().first() {
+        return Err(GroupError::Missing { controller });
+    }
     for hierarchy in &mut layout.hierarchies {
         let wanted = &hierarchy.controllers;
         let path = match &hierarchy.base {
@@ -50,8 +53,11 @@ pub fn prepare(layout: &mut CgroupLayout, us: &[u32]) -> Result<(), GroupError> 
 fn enable(group: &Path, wanted: &[Controller]) -> Result<(), GroupError> {
     let dir = file::open_dir(group).map_err(|source| GroupError::at(group, source))?;
     for &controller in wanted {
-        file::write(&dir, "cgroup.subtree_control", &format!("+{controller}"))
-            .map_err(|source| GroupError::Limit { controller, path: group.to_owned(), source })?;
+        file::write(&dir, "cgroup.subtree_control", &format!("+{controller}")).map_err(|source| GroupError::Limit {
+            controller,
+            path: group.to_owned(),
+            source,
+        })?;
     }
     Ok(())
 }

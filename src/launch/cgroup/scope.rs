@@ -27,7 +27,8 @@ pub(super) fn start(socket: &Path, unit: &str, pids: &[u32], patience: Duration)
     let deadline = Instant::now() + patience;
     authenticate(&mut stream)?;
     if !socket.ends_with("systemd/private") {
-        let hello = Call { serial: 1, destination: "org.freedesktop.DBus", path: "/org/freedesktop/DBus", member: "Hello" };
+        let hello =
+            Call { serial: 1, destination: "org.freedesktop.DBus", path: "/org/freedesktop/DBus", member: "Hello" };
         stream.write_all(&hello.message("", &[]))?;
         await_reply(&mut stream, 1, deadline)?;
     }
@@ -126,7 +127,8 @@ struct Call<'a> {
 
 impl Call<'_> {
     fn message(&self, signature: &str, body: &[u8]) -> Vec<u8> {
-        let interface = if self.member == "Hello" { "org.freedesktop.DBus" } else { "org.freedesktop.systemd1.Manager" };
+        let interface =
+            if self.member == "Hello" { "org.freedesktop.DBus" } else { "org.freedesktop.systemd1.Manager" };
         let mut out = Writer(vec![b'l', METHOD_CALL, 0, 1]);
         out.number(u32::try_from(body.len()).unwrap_or(u32::MAX));
         out.number(self.serial);
