@@ -204,8 +204,7 @@ impl FromInit {
 }
 
 /// The fixed part in front of a [`Command`]'s strings.
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Default, Clone, Copy)]
 pub struct CommandHeader {
     /// Bytes of strings that follow.
     pub bytes: u32,

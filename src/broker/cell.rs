@@ -184,10 +184,11 @@ impl Ready {
             Stdio::Descriptors(three) => three.iter().map(AsRawFd::as_raw_fd).collect(),
             Stdio::Terminal(_) => Vec::new(),
         };
-        socket::send(self.door.as_raw_fd(), &header.to_bytes(), &descriptors)?;
-        let mut sent = 0;
-        while sent < words.len() {
-            sent += socket::send(self.door.as_raw_fd(), &words[sent..], &[])?;
+        let mut message = header.to_bytes().to_vec();
+        message.extend(words);
+        let mut sent = socket::send(self.door.as_raw_fd(), &message, &descriptors)?;
+        while sent < message.len() {
+            sent += socket::send(self.door.as_raw_fd(), &message[sent..], &[])?;
         }
         Ok(())
     }

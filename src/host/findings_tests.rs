@@ -78,7 +78,7 @@ fn every_missing_wall_names_its_reason_and_its_remedy() {
     check_missing("landlock", "not switched on", "lsm=landlock", |host| host.landlock_abi = 0);
     check_missing("seccomp", "no seccomp", "CONFIG_SECCOMP_FILTER", |host| host.seccomp = false);
     check_missing("cgroups", "carries memory, cpu and pids", "mount -t cgroup2", |host| {
-        host.cgroups.hierarchies.clear()
+        host.cgroups.hierarchies.clear();
     });
     check_missing("cgroups", "not yours", "enable-linger 1000", |host| {
         host.cgroups.hierarchies[0].base = Base::Closed { why: "not yours".to_owned() };

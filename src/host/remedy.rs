@@ -71,9 +71,6 @@ pub(super) fn no_controller(host: &Host, absent: &[Controller]) -> String {
 
 /// No place for cells: what an operator hands over, for this layout and this user.
 pub(super) fn no_delegation(host: &Host) -> String {
-    if host.container.is_some() {
-        return container_groups(host);
-    }
     let closed = host.cgroups.hierarchies.iter().filter(|hierarchy| matches!(hierarchy.base, Base::Closed { .. }));
     let mut lines = Vec::new();
     for hierarchy in closed {
@@ -82,8 +79,9 @@ pub(super) fn no_delegation(host: &Host) -> String {
                 let path = delegated(hierarchy, host.uid).display().to_string();
                 lines.push(format!("sudo mkdir -p {path} && sudo chown -R {}:{} {path}", host.uid, host.gid));
             }
+            Version::V2 if host.container.is_some() => lines.push(container_groups(host)),
             Version::V2 if host.uid == 0 => {
-                lines.push("start it in a group of its own: systemd-run --scope -p Delegate=yes stockade …".to_owned())
+                lines.push("start it in its own group: systemd-run --scope -p Delegate=yes stockade …".to_owned());
             }
             Version::V2 => lines.push(format!(
                 "let the user's systemd run without a login: sudo loginctl enable-linger {uid}\n\
@@ -94,7 +92,15 @@ pub(super) fn no_delegation(host: &Host) -> String {
             )),
         }
     }
+    if host.container.is_some() && closed_v1(host) {
+        lines.push("or, where these hierarchies are mounted read-only: docker run --privileged …".to_owned());
+    }
     lines.join("\n")
+}
+
+fn closed_v1(host: &Host) -> bool {
+    let mut hierarchies = host.cgroups.hierarchies.iter();
+    hierarchies.any(|hierarchy| hierarchy.version == Version::V1 && matches!(hierarchy.base, Base::Closed { .. }))
 }
 
 fn container_groups(host: &Host) -> String {

@@ -15,8 +15,7 @@ const MAX_WALK: usize = 200_000;
 pub struct System {
     /// `/bin`, `/lib` and the like: links into `/usr` or directories of their own.
     pub top: Vec<Top>,
-    /// Entries of `/etc` that programs need and that hold no secret.
-    pub etc: Vec<PathBuf>,
+    pub etc: Vec<Etc>,
     /// Entries of `/proc` that are to be covered.
     pub proc: Vec<PathBuf>,
     /// What the policy's `hidden` means on this disk, resolved.
@@ -32,42 +31,35 @@ pub enum Top {
     Directory(PathBuf),
 }
 
-/// World-readable in the kernel's `/proc`, and nobody's business in a cell. The rest that container runtimes mask
-/// is readable by root only, which no cell is.
-const PROC_MASKS: &[&str] = &[
-    "acpi",
-    "bus",
-    "config.gz",
-    "fs",
-    "ioports",
-    "iomem",
-    "irq",
-    "kallsyms",
-    "key-users",
-    "keys",
-    "kcore",
-    "kmsg",
-    "latency_stats",
-    "modules",
-    "mtrr",
-    "sched_debug",
-    "scsi",
-    "sysrq-trigger",
-    "timer_list",
-];
+/// One entry of `/etc`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Etc {
+    Copy(PathBuf),
+    Link { at: PathBuf, to: PathBuf },
+    Show(PathBuf),
+}
 
+/// World-readable in the kernel's `/proc`, and nobody's business in a cell. What else container runtimes cover is
+/// readable by root only, which a cell is not; where it is, by the policy's word, [`ROOT_PROC_MASKS`] come on top.
+const PROC_MASKS: &[&str] =
+    &["acpi", "config.gz", "ioports", "iomem", "kallsyms", "key-users", "keys", "latency_stats", "sched_debug", "scsi"];
+pub const ROOT_PROC_MASKS: &[&str] =
+    &["kcore", "kmsg", "mtrr", "sysrq-trigger", "timer_list", "vmallocinfo", "slabinfo"];
+
+/// A small file of `/etc` is copied: a mount for each would be paid for at every start.
+const MAX_COPY: u64 = 256 << 10;
+
+/// Entries of `/etc` that programs need and that hold no secret. Files are copied, directories shown.
 const ETC: &[&str] = &[
     "alternatives",
     "bash.bashrc",
     "ca-certificates",
-    "ca-certificates.conf",
     "crypto-policies",
     "debian_version",
     "fonts",
     "gai.conf",
     "host.conf",
     "inputrc",
-    "java",
     "java-11-openjdk",
     "java-17-openjdk",
     "java-21-openjdk",
@@ -77,24 +69,15 @@ const ETC: &[&str] = &[
     "localtime",
     "lsb-release",
     "magic",
-    "mailcap",
-    "manpath.config",
     "mime.types",
-    "nanorc",
     "os-release",
     "pki",
     "profile",
-    "profile.d",
     "protocols",
-    "python3",
-    "python3.11",
-    "python3.12",
-    "python3.13",
     "rpc",
     "services",
     "shells",
     "ssl",
-    "terminfo",
     "timezone",
     "vim",
 ];
@@ -124,7 +107,7 @@ impl System {
         let owner = |root: &PathBuf| fs::metadata(root).map(|found| (found.uid(), found.gid())).unwrap_or((0, 0));
         Ok(System {
             top: ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"].iter().filter_map(|at| top(at)).collect(),
-            etc: existing("/etc", ETC),
+            etc: existing("/etc", ETC).into_iter().map(etc).collect(),
             proc: existing("/proc", PROC_MASKS),
             hidden: hidden(question)?,
             owners: question.writable_roots.iter().map(owner).collect(),
@@ -140,6 +123,17 @@ fn top(at: &str) -> Option<Top> {
         return Some(Top::Link { to: fs::read_link(&path).ok()?, at: path });
     }
     found.is_dir().then_some(Top::Directory(path))
+}
+
+fn etc(at: PathBuf) -> Etc {
+    // A link into the system's own directories, which are there inside too.
+    if let Ok(to) = fs::read_link(&at)
+        && at.canonicalize().is_ok_and(|real| real.starts_with("/usr"))
+    {
+        return Etc::Link { at, to };
+    }
+    let small = fs::metadata(&at).is_ok_and(|found| found.is_file() && found.len() <= MAX_COPY);
+    if small { Etc::Copy(at) } else { Etc::Show(at) }
 }
 
 fn existing(parent: &str, names: &[&str]) -> Vec<PathBuf> {

@@ -73,7 +73,8 @@ impl Builder<'_> {
         match step {
             Step::Directory { at, mode } => self.directory(at, *mode).map(drop),
             Step::Link { at, to } => self.link(at, to),
-            Step::File { at, text } => self.file(at, text),
+            Step::File { at, text } => self.file(at, text.as_bytes()),
+            Step::Copy { from, at } => self.file(at, &std::fs::read(from.as_path()).at(Stage::Source, from)?),
             Step::Bind { from, at, origin, writable, executable } => {
                 self.bind(from, at, *origin, attributes(*origin, *writable, *executable))
             }
@@ -135,12 +136,12 @@ impl Builder<'_> {
         symlinkat(to, &parent, name.as_c_str()).at(Stage::MountPoint, at)
     }
 
-    fn file(&self, at: &CellPath, text: &str) -> Result<()> {
+    fn file(&self, at: &CellPath, bytes: &[u8]) -> Result<()> {
         let (parent, name) = self.place(at)?;
         let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
         let file =
             openat(&parent, name.as_c_str(), flags, Mode::from_bits_truncate(0o644)).at(Stage::MountPoint, at)?;
-        std::io::Write::write_all(&mut std::fs::File::from(file), text.as_bytes()).at(Stage::MountPoint, at)
+        std::io::Write::write_all(&mut std::fs::File::from(file), bytes).at(Stage::MountPoint, at)
     }
 
     fn bind(&self, from: &HostPath, at: &CellPath, origin: Origin, attributes: u64) -> Result<()> {

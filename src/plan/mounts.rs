@@ -3,7 +3,7 @@
 use super::cell::{Executable, Identity, MaskHolds, Origin, Step, Writable};
 use crate::host::System;
 use crate::host::programs::{Kept, Listed, Unlisted};
-use crate::host::system::Top;
+use crate::host::system::{Etc, Top};
 use crate::path::{CellPath, HostPath};
 use crate::policy::{Access, Policy};
 use std::collections::BTreeMap;
@@ -69,7 +69,11 @@ fn operating_system(system: &System) -> Vec<Step> {
             Top::Directory(path) => shown(path),
         });
     }
-    steps.extend(system.etc.iter().map(|path| shown(path)));
+    steps.extend(system.etc.iter().map(|entry| match entry {
+        Etc::Copy(path) => Step::Copy { from: HostPath::new(path), at: CellPath::new(path) },
+        Etc::Link { at, to } => Step::Link { at: CellPath::new(at), to: to.display().to_string() },
+        Etc::Show(path) => shown(path),
+    }));
     steps
 }
 

@@ -23,15 +23,6 @@ pub fn duplicate_above(from: RawFd, floor: RawFd) -> Result<RawFd> {
     check(libc::c_long::from(fd)).map(|fd| fd as RawFd)
 }
 
-/// Clears O_NONBLOCK: a child must get blocking descriptors, or programs lose output. Child-safe.
-pub fn make_blocking(fd: RawFd) -> Result<()> {
-    // SAFETY: F_GETFL and F_SETFL take and return integers.
-    unsafe {
-        let flags = check(libc::c_long::from(libc::fcntl(fd, libc::F_GETFL)))? as i32;
-        check(libc::c_long::from(libc::fcntl(fd, libc::F_SETFL, flags & !libc::O_NONBLOCK))).map(drop)
-    }
-}
-
 /// write(2), once. Child-safe.
 pub fn write(fd: RawFd, bytes: &[u8]) -> Result<usize> {
     // SAFETY: the slice's true length is passed.
