@@ -97,10 +97,12 @@ pub enum Stage {
     WorkingDirectory,
     Exec,
     Group,
+    /// Not a step: the answer to an attempt, 0 when it worked.
+    Attempt,
 }
 
 impl Stage {
-    const ALL: [Stage; 30] = [
+    const ALL: [Stage; 31] = [
         Stage::Clone,
         Stage::MapIdentity,
         Stage::Source,
@@ -131,6 +133,7 @@ impl Stage {
         Stage::WorkingDirectory,
         Stage::Exec,
         Stage::Group,
+        Stage::Attempt,
     ];
 
     pub fn from_number(number: u32) -> Option<Stage> {

@@ -7,7 +7,7 @@ use crate::plan::cell::CellPlan;
 use crate::plan::command::CommandPlan;
 use crate::sys::terminal::Size;
 use crate::sys::{Errno, descriptor, process, socket};
-use crate::wire::{CommandHeader, FromLauncher, Report, ToLauncher};
+use crate::wire::{CommandHeader, FromInit, FromLauncher, Report, ToLauncher};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -191,6 +191,35 @@ impl Ready {
             sent += socket::send(self.door.as_raw_fd(), &message[sent..], &[])?;
         }
         Ok(())
+    }
+
+    /// Waits for what is said at the door; `None` when it was hung up because exec worked.
+    pub fn verdict(&self) -> Option<Trouble> {
+        let mut bytes = [0; Report::BYTES];
+        if !readable(self.door.as_fd(), PATIENCE) {
+            return Some(Trouble::lost("the process"));
+        }
+        match socket::receive(self.door.as_raw_fd(), &mut bytes, &mut []) {
+            Ok((0, _)) => self.trouble(),
+            Ok((got, _)) => {
+                Some(Report::from_bytes(&bytes[..got]).map_or_else(|| Trouble::lost("the process"), Into::into))
+            }
+            Err(_) => Some(Trouble::lost("the process")),
+        }
+    }
+
+    /// A hung-up door means that exec worked, unless PID 1 failed or died before.
+    fn trouble(&self) -> Option<Trouble> {
+        let mut bytes = [0; FromInit::BYTES];
+        while readable(self.leash.as_fd(), Duration::ZERO) {
+            match descriptor::read(self.leash.as_raw_fd(), &mut bytes).map(|got| FromInit::from_bytes(&bytes[..got])) {
+                Ok(Some(FromInit::Ready)) => {}
+                Ok(Some(FromInit::Exited { .. })) => return None,
+                Ok(Some(FromInit::Failed(report))) => return Some(report.into()),
+                Ok(None) | Err(_) => return Some(Trouble::lost("the process")),
+            }
+        }
+        None
     }
 
     /// The terminal's outer end, which the child sends before it becomes the command.

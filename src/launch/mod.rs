@@ -20,6 +20,7 @@
 //! what it knows and removes the cgroups. The launcher's death reaches PID 1 as SIGKILL (PDEATHSIG), and
 //! the broker removes the cgroups. A cell's namespaces and mounts live only in descriptors and go with them.
 
+mod attempt;
 pub mod cell;
 pub mod cgroup;
 mod exec;

@@ -6,7 +6,7 @@ use crate::host::programs::{Kept, Listed, Unlisted};
 use crate::host::system::{Etc, Top};
 use crate::path::{CellPath, HostPath};
 use crate::policy::{Access, Policy};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// A directory with more programs to cover than this is rebuilt from what stays, when that is less.
@@ -138,26 +138,39 @@ fn executable_roots(rules: &BTreeMap<PathBuf, Access>, listed: &Listed) -> Vec<S
 
 /// Blocked programs, and with an explicit list every other compiled program, can neither run nor be read.
 fn programs(system: &System) -> Vec<Step> {
-    let mask = |path: &PathBuf| Step::Mask { at: CellPath::new(path), holds: MaskHolds::Nothing };
     let mut steps: Vec<Step> = Vec::new();
-    for unlisted in system.programs.listed.iter().flat_map(|listed| &listed.others) {
-        if unlisted.programs.len() > MANY_MASKS && unlisted.rest.len() < unlisted.programs.len() {
-            steps.extend(rebuild(unlisted));
+    // A set: a path covered twice would be a mask upon a mask.
+    let mut covered: BTreeSet<&PathBuf> = system.programs.blocked.iter().collect();
+    let listed = system.programs.listed.as_ref();
+    for directory in listed.iter().flat_map(|listed| &listed.data) {
+        steps.push(bind(directory, Origin::System, Writable::No, Executable::No));
+    }
+    for (listed, unlisted) in listed.iter().flat_map(|listed| listed.others.iter().map(move |other| (listed, other))) {
+        let rebuilt = rebuild(unlisted, listed);
+        if unlisted.programs.len() > MANY_MASKS && rebuilt.len() < unlisted.programs.len() {
+            steps.extend(rebuilt);
         } else {
-            steps.extend(unlisted.programs.iter().map(mask));
+            covered.extend(&unlisted.programs);
         }
     }
-    steps.extend(system.programs.blocked.iter().map(mask));
+    let mask = |path: &PathBuf| Step::Mask { at: CellPath::new(path), holds: MaskHolds::Nothing };
+    steps.extend(covered.into_iter().map(mask));
     steps
 }
 
-/// Covers a directory and puts back what may stay.
-fn rebuild(unlisted: &Unlisted) -> Vec<Step> {
+/// Covers a directory and puts back what may stay; scripts and links that lead to nothing allowed stay away.
+fn rebuild(unlisted: &Unlisted, listed: &Listed) -> Vec<Step> {
+    let covers = |path: &PathBuf| {
+        listed.allowed.contains(path) || listed.directories.iter().any(|directory| path.starts_with(directory))
+    };
     let at = CellPath::new(&unlisted.directory);
     let mut steps = vec![Step::Mask { at, holds: MaskHolds::Rebuilt }];
-    steps.extend(unlisted.rest.iter().map(|kept| match kept {
-        Kept::Link { at, to } => Step::Link { at: CellPath::new(at), to: to.display().to_string() },
-        Kept::File(path) => bind(path, Origin::System, Writable::No, Executable::Yes),
+    steps.extend(unlisted.rest.iter().filter_map(|kept| match kept {
+        Kept::Link { at, to, real } if covers(real) => {
+            Some(Step::Link { at: CellPath::new(at), to: to.display().to_string() })
+        }
+        Kept::Link { .. } | Kept::Script(_) => None,
+        Kept::File(path) => Some(bind(path, Origin::System, Writable::No, Executable::Yes)),
     }));
     steps
 }
