@@ -54,6 +54,8 @@ impl Built {
         let kind = target["kind"][0].as_str().unwrap_or_default();
         let is_test = message["profile"]["test"] == true;
         match (is_test, kind, name) {
+            // The probe lies below tests/, where cargo takes every folder for a test.
+            (true, "test", "probe") => {}
             (true, "test", name) => self.tests.push(TestBinary::new(name, path, true)),
             (true, kind, name) => {
                 let name = format!("{name}-{kind}-unit");

@@ -28,7 +28,6 @@ ip link set lo up
 hostname guest
 stty -F /dev/ttyS1 raw -echo
 /payload/xtask guest $(cat /payload/words) > /dev/ttyS1
-stty -F /dev/ttyS1 -echo
 echo "runner ended with $?"
 sleep 1
 echo o > /proc/sysrq-trigger

@@ -94,15 +94,19 @@ impl Kernel {
             self.fetch(cache, &tree)?;
             fs::write(&done, "").about(done.display())?;
         }
-        let image = find_image(&tree)?;
-        let file_name = image.file_name().unwrap_or_default().to_string_lossy();
-        let release = file_name.trim_start_matches("vmlinuz-").to_owned();
+        let modules = find_modules(&tree)?;
+        let release = modules.file_name().unwrap_or_default().to_string_lossy();
+        let images = [
+            tree.join(format!("boot/vmlinuz-{release}")),
+            modules.join("vmlinuz"),
+        ];
+        let image = images.iter().find(|path| path.exists());
         let initramfs = tree.join("initramfs");
-        fs::write(&initramfs, self.initramfs(&tree, &release)?).about(initramfs.display())?;
+        fs::write(&initramfs, make_initramfs(&tree, &modules)?).about(initramfs.display())?;
         Ok(Bootable {
-            image,
+            image: image.ok_or("the kernel has no vmlinuz")?.clone(),
             initramfs,
-            release,
+            release: release.into_owned(),
         })
     }
 
@@ -122,44 +126,36 @@ impl Kernel {
         }
         archive.unpack("busybox-static", tree)
     }
-
-    fn initramfs(&self, tree: &Path, release: &str) -> Result<Vec<u8>> {
-        let mut cpio = Cpio::default();
-        let busybox = [tree.join("bin/busybox"), tree.join("usr/bin/busybox")];
-        let busybox = busybox.iter().find(|path| path.exists());
-        let busybox = busybox.ok_or("busybox-static holds no busybox")?;
-        cpio.directory("bin");
-        cpio.program("bin/busybox", &fs::read(busybox).about("busybox")?);
-        cpio.program("init", INIT.as_bytes());
-        cpio.directory("modules");
-        for (at, module) in modules(tree, release)?.iter().enumerate() {
-            cpio.program(&format!("modules/{at:02}.ko"), module);
-        }
-        Ok(cpio.finish())
-    }
 }
 
-fn find_image(tree: &Path) -> Result<PathBuf> {
-    for folder in ["boot", "usr/lib/linux"] {
-        let Ok(entries) = fs::read_dir(tree.join(folder)) else {
-            continue;
-        };
-        for entry in entries.flatten() {
-            if entry.file_name().to_string_lossy().starts_with("vmlinuz-") {
-                return Ok(entry.path());
-            }
-        }
+fn make_initramfs(tree: &Path, modules: &Path) -> Result<Vec<u8>> {
+    let mut cpio = Cpio::default();
+    let busybox = [tree.join("bin/busybox"), tree.join("usr/bin/busybox")];
+    let busybox = busybox.iter().find(|path| path.exists());
+    let busybox = busybox.ok_or("busybox-static holds no busybox")?;
+    cpio.directory("bin");
+    cpio.program("bin/busybox", &fs::read(busybox).about("busybox")?);
+    cpio.program("init", INIT.as_bytes());
+    cpio.directory("modules");
+    for (at, module) in read_modules(modules)?.iter().enumerate() {
+        cpio.program(&format!("modules/{at:02}.ko"), module);
     }
-    Err(format!("no vmlinuz below {}", tree.display()))
+    Ok(cpio.finish())
+}
+
+/// The directory of the kernel's modules; its name is the kernel's release.
+fn find_modules(tree: &Path) -> Result<PathBuf> {
+    let homes = [tree.join("lib/modules"), tree.join("usr/lib/modules")];
+    let entries = homes.iter().filter_map(|home| fs::read_dir(home).ok());
+    let found = entries.flatten().flatten().next();
+    let found = found.ok_or_else(|| format!("no modules below {}", tree.display()))?;
+    Ok(found.path())
 }
 
 /// Contents of the wanted modules, each after those it depends on; built-in ones have none.
-fn modules(tree: &Path, release: &str) -> Result<Vec<Vec<u8>>> {
-    let homes = [tree.join("lib/modules"), tree.join("usr/lib/modules")];
-    let home = homes.iter().find(|path| path.exists());
-    let home = home.ok_or("the kernel has no modules")?.join(release);
+fn read_modules(home: &Path) -> Result<Vec<Vec<u8>>> {
     let mut files = BTreeMap::new();
-    find_modules(&home, &mut files);
+    index_modules(home, &mut files);
     let mut order: Vec<(String, Vec<u8>)> = Vec::new();
     for name in MODULES {
         place_module(name, &files, &mut order)?;
@@ -167,11 +163,11 @@ fn modules(tree: &Path, release: &str) -> Result<Vec<Vec<u8>>> {
     Ok(order.into_iter().map(|(_, content)| content).collect())
 }
 
-fn find_modules(dir: &Path, files: &mut BTreeMap<String, PathBuf>) {
+fn index_modules(dir: &Path, files: &mut BTreeMap<String, PathBuf>) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let path = entry.path();
         if path.is_dir() {
-            find_modules(&path, files);
+            index_modules(&path, files);
         } else if let Some((name, _)) = entry.file_name().to_string_lossy().split_once(".ko") {
             // The kernel does not tell `-` from `_` in names.
             files.insert(name.replace('-', "_"), path);
