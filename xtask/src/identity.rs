@@ -2,7 +2,7 @@
 //!
 //! Started by root, the ordinary user is an account made for this, `stockade-test`, and it gets
 //! what systemd would delegate to a login: on cgroup v2 a subtree that its processes start in, on
-//! v1 one directory in each hierarchy. The delegation goes when the value is dropped.
+//! v1 one directory in each hierarchy. The delegation is taken back when the value is dropped.
 
 use crate::shell::{About, Result, is_root, output, run_quietly};
 use std::ffi::OsString;
@@ -99,6 +99,12 @@ impl Identity {
         &self.delegation
     }
 
+    /// Takes the delegation back; gives what could not be removed because something lives in it.
+    pub fn remove_delegation(&self) -> Vec<&Path> {
+        let tops = self.delegation.iter().map(PathBuf::as_path);
+        tops.filter(|top| !remove_cgroup(top)).collect()
+    }
+
     /// Gives this identity a directory of its own.
     pub fn make_directory(&self, path: &Path) -> Result {
         fs::create_dir_all(path).about(path.display())?;
@@ -141,9 +147,7 @@ impl Identity {
 
 impl Drop for Identity {
     fn drop(&mut self) {
-        for top in &self.delegation {
-            remove_cgroup(top);
-        }
+        self.remove_delegation();
     }
 }
 
@@ -194,13 +198,14 @@ fn spread_controllers(cgroup: &Path) {
     }
 }
 
-/// Removes a cgroup and those below it, as far as they are empty.
-fn remove_cgroup(top: &Path) {
+/// Removes a cgroup and those below it, as far as they are empty; whether it is gone.
+fn remove_cgroup(top: &Path) -> bool {
     let entries = fs::read_dir(top).into_iter().flatten().flatten();
     for child in entries.filter(|entry| entry.path().is_dir()) {
         remove_cgroup(&child.path());
     }
     let _ = fs::remove_dir(top);
+    !top.exists()
 }
 
 fn make_account() -> Result {

@@ -4,10 +4,13 @@
 //! dying cell is given a moment; what is still there after it is a failure.
 
 use crate::identity::{Identity, Who, cgroup_mounts};
+use crate::shell::run_quietly;
 use std::collections::BTreeSet;
+use std::fmt;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -17,10 +20,38 @@ const GRACE: Duration = Duration::from_secs(2);
 /// The places where a careless program leaves files.
 const SHARED_PLACES: &[&str] = &["/tmp", "/var/tmp", "/dev/shm", "/run"];
 
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Leftover {
+    Cgroup(PathBuf),
+    Process { pid: u32, name: String },
+    Mount(String),
+    File(PathBuf),
+}
+
+impl fmt::Display for Leftover {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Leftover::Cgroup(path) => write!(f, "cgroup {}", path.display()),
+            Leftover::Process { pid, name } => write!(f, "process {pid} ({name})"),
+            Leftover::Mount(line) => write!(f, "mount {line}"),
+            Leftover::File(path) => write!(f, "file {}", path.display()),
+        }
+    }
+}
+
+impl Leftover {
+    /// Ends a process that outlived its test, so that what it holds can be removed.
+    pub fn end(&self) {
+        if let Leftover::Process { pid, .. } = self {
+            let _ = run_quietly(Command::new("kill").args(["-KILL", &pid.to_string()]));
+        }
+    }
+}
+
 /// What was there before the run.
 pub struct Before {
     stage: PathBuf,
-    seen: BTreeSet<String>,
+    seen: BTreeSet<Leftover>,
 }
 
 impl Before {
@@ -31,7 +62,7 @@ impl Before {
     }
 
     /// What is there now and was not before, one line each.
-    pub fn left_behind(&self, identity: &Identity) -> Vec<String> {
+    pub fn left_behind(&self, identity: &Identity) -> Vec<Leftover> {
         let deadline = Instant::now() + GRACE;
         loop {
             let now = look(&self.stage, identity);
@@ -44,7 +75,7 @@ impl Before {
     }
 }
 
-fn look(stage: &Path, identity: &Identity) -> BTreeSet<String> {
+fn look(stage: &Path, identity: &Identity) -> BTreeSet<Leftover> {
     let mut found = BTreeSet::new();
     for mount in cgroup_mounts().unwrap_or_default() {
         cgroups(&mount.path, &mut found);
@@ -55,17 +86,17 @@ fn look(stage: &Path, identity: &Identity) -> BTreeSet<String> {
     found
 }
 
-fn cgroups(dir: &Path, found: &mut BTreeSet<String>) {
+fn cgroups(dir: &Path, found: &mut BTreeSet<Leftover>) {
     for entry in entries(dir).filter(|path| path.is_dir()) {
         if entry.to_string_lossy().contains("stockade") {
-            found.insert(format!("cgroup {}", entry.display()));
+            found.insert(Leftover::Cgroup(entry.clone()));
         }
         cgroups(&entry, found);
     }
 }
 
-/// Processes of the test account, and any that run a staged program.
-fn processes(stage: &Path, identity: &Identity, found: &mut BTreeSet<String>) {
+/// Processes of the test account, and any that come from the stage.
+fn processes(stage: &Path, identity: &Identity, found: &mut BTreeSet<Leftover>) {
     for dir in entries(Path::new("/proc")) {
         let Some(pid) = number(&dir) else { continue };
         let Ok(status) = fs::read_to_string(dir.join("status")) else {
@@ -78,34 +109,43 @@ fn processes(stage: &Path, identity: &Identity, found: &mut BTreeSet<String>) {
         };
         let is_account = identity.who == Who::User
             && identity.uid.to_string() == field("Uid:").unwrap_or_default();
-        let is_staged = fs::read_link(dir.join("exe")).is_ok_and(|exe| exe.starts_with(stage));
+        let is_staged = runs_from(&dir, stage);
         // Started by the account itself, everything the person runs would be found here.
         let counts = is_staged || is_account && !identity.delegated().is_empty();
         if counts && field("State:") != Some("Z") {
-            let name = field("Name:").unwrap_or("?");
-            found.insert(format!("process {pid} ({name})"));
+            let name = field("Name:").unwrap_or("?").to_owned();
+            found.insert(Leftover::Process { pid, name });
         }
     }
 }
 
-fn mounts(found: &mut BTreeSet<String>) {
+/// Whether a process runs a staged program, or got its environment from the round.
+fn runs_from(dir: &Path, stage: &Path) -> bool {
+    let environment = fs::read(dir.join("environ")).unwrap_or_default();
+    let stage_name = stage.as_os_str().as_encoded_bytes();
+    let mut windows = environment.windows(stage_name.len());
+    windows.any(|window| window == stage_name)
+        || fs::read_link(dir.join("exe")).is_ok_and(|exe| exe.starts_with(stage))
+}
+
+fn mounts(found: &mut BTreeSet<Leftover>) {
     let table = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     for line in table.lines().filter(|line| line.contains("stockade")) {
-        found.insert(format!("mount {line}"));
+        found.insert(Leftover::Mount(line.to_owned()));
     }
 }
 
-fn files(stage: &Path, identity: &Identity, found: &mut BTreeSet<String>) {
+fn files(stage: &Path, identity: &Identity, found: &mut BTreeSet<Leftover>) {
     let temporary = stage.join(identity.who.to_string()).join("tmp");
     for path in entries(&temporary) {
-        found.insert(format!("file {}", path.display()));
+        found.insert(Leftover::File(path));
     }
     for path in SHARED_PLACES.iter().flat_map(|dir| entries(Path::new(dir))) {
         let named = path.to_string_lossy().contains("stockade");
         let owned = !identity.delegated().is_empty()
             && fs::symlink_metadata(&path).is_ok_and(|meta| meta.uid() == identity.uid);
         if named || owned {
-            found.insert(format!("file {}", path.display()));
+            found.insert(Leftover::File(path));
         }
     }
 }

@@ -10,6 +10,7 @@ mod round;
 mod shell;
 mod stage;
 mod suite;
+mod test;
 
 use shell::Result;
 use std::process::ExitCode;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
 fn dispatch(words: &[String]) -> Result {
     let (verb, rest) = words.split_first().ok_or_else(usage)?;
     match verb.as_str() {
+        "test" => test::run(rest),
         "kernels" => kernels::run(rest),
         "guest" => kernels::guest::run(rest),
         _ => Err(usage()),
@@ -35,5 +37,5 @@ fn dispatch(words: &[String]) -> Result {
 }
 
 fn usage() -> String {
-    ["usage: cargo xtask VERB", kernels::USAGE].join("\n  ")
+    ["usage: cargo xtask VERB", test::USAGE, kernels::USAGE].join("\n  ")
 }

@@ -37,12 +37,12 @@ impl Round<'_> {
         }
         let left = before.left_behind(identity);
         if !left.is_empty() {
-            println!(
-                "\nleft behind, as {}:\n  {}",
-                identity.who,
-                left.join("\n  ")
-            );
+            println!("\nleft behind, as {}:", identity.who);
             tally.failed += 1;
+        }
+        for thing in left {
+            println!("  {thing}");
+            thing.end();
         }
         Ok(tally)
     }
