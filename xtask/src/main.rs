@@ -2,6 +2,7 @@
 //!
 //! One file or folder per verb; the verbs share how tests are staged, who runs them, and how they are counted.
 
+mod ci;
 mod identity;
 mod kernels;
 mod leftovers;
@@ -11,6 +12,7 @@ mod shell;
 mod stage;
 mod suite;
 mod test;
+mod tidy;
 
 use shell::Result;
 use std::process::ExitCode;
@@ -30,6 +32,8 @@ fn dispatch(words: &[String]) -> Result {
     let (verb, rest) = words.split_first().ok_or_else(usage)?;
     match verb.as_str() {
         "test" => test::run(rest),
+        "ci" => ci::run_all(rest),
+        "tidy" => tidy::run(rest),
         "kernels" => kernels::run(rest),
         "guest" => kernels::guest::run(rest),
         _ => Err(usage()),
@@ -37,5 +41,12 @@ fn dispatch(words: &[String]) -> Result {
 }
 
 fn usage() -> String {
-    ["usage: cargo xtask VERB", test::USAGE, kernels::USAGE].join("\n  ")
+    [
+        "usage: cargo xtask VERB",
+        test::USAGE,
+        ci::USAGE,
+        tidy::USAGE,
+        kernels::USAGE,
+    ]
+    .join("\n  ")
 }

@@ -73,16 +73,16 @@ const MODULES: &[&str] = &[
 
 const INIT: &str = "#!/bin/busybox sh
 bb=/bin/busybox
-$bb mkdir -p /proc /dev /root
+$bb mkdir -p /proc /dev /disk
 $bb mount -t proc proc /proc
 $bb mount -t devtmpfs dev /dev
 for module in /modules/*; do $bb insmod $module || echo \"insmod $module: $?\"; done
 while [ ! -b /dev/vdb ]; do $bb sleep 0.1; done
-$bb mount -t ext4 /dev/vda /root
-$bb mount -t ext4 -o ro /dev/vdb /root/payload
+$bb mount -t ext4 /dev/vda /disk
+$bb mount -t ext4 -o ro /dev/vdb /disk/payload
 $bb umount /dev
 $bb umount /proc
-exec $bb switch_root /root /bin/bash /payload/init
+exec $bb switch_root /disk /bin/bash /payload/init
 ";
 
 impl Kernel {
