@@ -2,6 +2,7 @@
 //!
 //! One file or folder per verb; the verbs share how tests are staged, who runs them, and how they are counted.
 
+mod bench;
 mod ci;
 mod identity;
 mod kernels;
@@ -35,6 +36,8 @@ fn dispatch(words: &[String]) -> Result {
         "ci" => ci::run_all(rest),
         "tidy" => tidy::run(rest),
         "kernels" => kernels::run(rest),
+        "bench" => bench::run(rest),
+        "bench-here" => bench::run_here(rest),
         "guest" => kernels::guest::run(rest),
         _ => Err(usage()),
     }
@@ -47,6 +50,7 @@ fn usage() -> String {
         ci::USAGE,
         tidy::USAGE,
         kernels::USAGE,
+        bench::USAGE,
     ]
     .join("\n  ")
 }
