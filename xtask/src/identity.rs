@@ -11,6 +11,8 @@ use std::fs;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
 
 const ACCOUNT: &str = "stockade-test";
 
@@ -122,6 +124,8 @@ impl Identity {
             if mount.version == Version::Two {
                 spread_controllers(&mount.path);
             }
+            // One that is there comes from a run that was killed.
+            remove_cgroup(&top);
             fs::create_dir_all(&top).about(top.display())?;
             self.delegation.push(top.clone());
             if mount.version == Version::Two {
@@ -198,14 +202,29 @@ fn spread_controllers(cgroup: &Path) {
     }
 }
 
-/// Removes a cgroup and those below it, as far as they are empty; whether it is gone.
+/// Removes a delegated cgroup with everything in it; whether it is gone.
 fn remove_cgroup(top: &Path) -> bool {
-    let entries = fs::read_dir(top).into_iter().flatten().flatten();
-    for child in entries.filter(|entry| entry.path().is_dir()) {
-        remove_cgroup(&child.path());
+    // A killed process leaves its cgroup a moment later.
+    for _ in 0..20 {
+        end_cgroup(top);
+        if !top.exists() {
+            return true;
+        }
+        sleep(Duration::from_millis(50));
     }
-    let _ = fs::remove_dir(top);
-    !top.exists()
+    false
+}
+
+fn end_cgroup(dir: &Path) {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    for child in entries.filter(|entry| entry.path().is_dir()) {
+        end_cgroup(&child.path());
+    }
+    let members = fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
+    for pid in members.lines() {
+        let _ = run_quietly(Command::new("kill").args(["-KILL", pid]));
+    }
+    let _ = fs::remove_dir(dir);
 }
 
 fn make_account() -> Result {

@@ -4,7 +4,7 @@ use crate::identity::Identity;
 use crate::leftovers::Before;
 use crate::shell::{Result, SYSTEM_PATH};
 use crate::stage::Stage;
-use crate::suite::{BINARY_LIMIT_SECONDS, Tally, run_binary};
+use crate::suite::{Tally, run_binary};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
@@ -15,6 +15,8 @@ pub struct Round<'a> {
     pub stage: &'a Stage,
     /// Words to look for in test names; none means all.
     pub filters: &'a [String],
+    /// How long one binary may take.
+    pub limit_seconds: u32,
     /// More variables for the tests.
     pub env: Vec<(String, OsString)>,
 }
@@ -32,7 +34,9 @@ impl Round<'_> {
             let name = binary.file_name().unwrap_or_default().to_string_lossy();
             println!("\n== {name}, as {}", identity.who);
             let mut command = self.command(identity, Path::new("timeout"));
-            command.args(["--kill-after=5", &BINARY_LIMIT_SECONDS.to_string()]);
+            // In our own process group, so that Ctrl-C reaches the tests too.
+            command.args(["--foreground", "--kill-after=5"]);
+            command.arg(self.limit_seconds.to_string());
             tally += run_binary(&name, command.arg(&binary), self.filters)?;
         }
         let left = before.left_behind(identity);

@@ -7,10 +7,16 @@ use crate::shell::{About, Result};
 use std::fmt;
 use std::io::{BufRead, BufReader};
 use std::ops::AddAssign;
-use std::process::{Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
 
 /// Longer than any healthy test binary, so that a hang ends with a message and not with CI's own limit.
-pub const BINARY_LIMIT_SECONDS: u32 = 1200;
+pub const BINARY_LIMIT_SECONDS: u32 = 900;
+
+/// How often a silent binary is looked at.
+const SILENCE: Duration = Duration::from_millis(200);
 
 /// Tests in parallel: enough to meet each other, few enough that limits measured in time hold on two cores.
 pub const TEST_THREADS: &str = "2";
@@ -63,16 +69,21 @@ pub fn run_binary(name: &str, command: &mut Command, filters: &[String]) -> Resu
     command.args(filters);
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = command.spawn().about(name)?;
+    let out = child.stdout.take().ok_or("no output to read")?;
+    let lines = follow(out);
     let mut listener = Listener::default();
-    if let Some(out) = child.stdout.take() {
-        let mut out = BufReader::new(out);
-        let mut line = Vec::new();
-        while out.read_until(b'\n', &mut line).about(name)? > 0 {
-            let text = String::from_utf8_lossy(&line);
-            if let Some(shown) = listener.hear(text.trim_end_matches('\n')) {
-                println!("{shown}");
+    let mut status = None;
+    loop {
+        match lines.recv_timeout(SILENCE) {
+            Ok(line) => {
+                if let Some(shown) = listener.hear(&line) {
+                    println!("{shown}");
+                }
             }
-            line.clear();
+            Err(RecvTimeoutError::Disconnected) => break,
+            // An orphan of a test may hold the pipe open for ever: the binary's end is what counts.
+            Err(RecvTimeoutError::Timeout) if status.is_some() => break,
+            Err(RecvTimeoutError::Timeout) => status = child.try_wait().about(name)?,
         }
     }
     let status = child.wait().about(name)?;
@@ -85,6 +96,23 @@ pub fn run_binary(name: &str, command: &mut Command, filters: &[String]) -> Resu
         tally.failed += 1;
     }
     Ok(tally)
+}
+
+/// Reads lines on a thread of its own, so that the reader can also watch the clock.
+pub fn follow(out: ChildStdout) -> Receiver<String> {
+    let (send, lines) = channel();
+    thread::spawn(move || {
+        let mut out = BufReader::new(out);
+        let mut line = Vec::new();
+        while out.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
+            let text = String::from_utf8_lossy(&line);
+            if send.send(text.trim_end().to_owned()).is_err() {
+                return;
+            }
+            line.clear();
+        }
+    });
+    lines
 }
 
 /// What has been read of one binary's output.

@@ -9,7 +9,7 @@ use crate::packages;
 use crate::round::Round;
 use crate::shell::{About, Result, in_ci, is_root, run_quietly};
 use crate::stage::{self, Built, Stage};
-use crate::suite::Tally;
+use crate::suite::{BINARY_LIMIT_SECONDS, Tally};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -143,6 +143,7 @@ impl Place {
         let round = Round {
             stage: &self.stage,
             filters,
+            limit_seconds: BINARY_LIMIT_SECONDS,
             env,
         };
         let mut tally = round.run(identity)?;

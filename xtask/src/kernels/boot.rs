@@ -6,12 +6,11 @@
 use super::guest::{END, UP};
 use super::kernel::{Bootable, qemu};
 use crate::shell::{About, Result};
-use crate::suite::Tally;
+use crate::suite::{Tally, follow};
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -128,20 +127,4 @@ fn listen(
             report.tallies.push((who.to_owned(), tally));
         }
     }
-}
-
-fn follow(out: ChildStdout) -> Receiver<String> {
-    let (send, lines) = channel();
-    thread::spawn(move || {
-        let mut out = BufReader::new(out);
-        let mut line = Vec::new();
-        while out.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
-            let text = String::from_utf8_lossy(&line);
-            if send.send(text.trim_end().to_owned()).is_err() {
-                return;
-            }
-            line.clear();
-        }
-    });
-    lines
 }

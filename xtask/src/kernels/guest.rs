@@ -7,7 +7,7 @@ use crate::identity::{Identity, Who};
 use crate::round::Round;
 use crate::shell::{About, Result};
 use crate::stage::Stage;
-use crate::suite::Tally;
+use crate::suite::{BINARY_LIMIT_SECONDS, Tally};
 use std::process::Stdio;
 
 /// The last line of a guest that got to the end.
@@ -30,6 +30,7 @@ pub fn run(words: &[String]) -> Result {
     let round = Round {
         stage: &stage,
         filters,
+        limit_seconds: 2 * BINARY_LIMIT_SECONDS,
         env: vec![("STOCKADE_TEST_SLOW".into(), "1".into())],
     };
     for identity in [Identity::root(), Identity::user()?] {
