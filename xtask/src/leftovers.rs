@@ -88,11 +88,23 @@ fn look(stage: &Path, identity: &Identity) -> BTreeSet<Leftover> {
 
 fn cgroups(dir: &Path, found: &mut BTreeSet<Leftover>) {
     for entry in entries(dir).filter(|path| path.is_dir()) {
+        let name = entry.file_name().unwrap_or_default().to_string_lossy();
+        if has_living_owner(&name) {
+            continue;
+        }
         if entry.to_string_lossy().contains("stockade") {
             found.insert(Leftover::Cgroup(entry.clone()));
         }
         cgroups(&entry, found);
     }
+}
+
+/// A cell's group, `stockade.<pid namespace>.<broker pid>.<start>.<cell>`, is left behind only when its broker is gone.
+fn has_living_owner(name: &str) -> bool {
+    let mut parts = name.strip_prefix("stockade.").unwrap_or("").split('.');
+    parts
+        .nth(1)
+        .is_some_and(|pid| Path::new("/proc").join(pid).exists())
 }
 
 /// Processes of the test account, and any that come from the stage.
