@@ -14,6 +14,7 @@ mod stage;
 mod suite;
 mod test;
 mod tidy;
+mod turn;
 
 use shell::Result;
 use std::process::ExitCode;

@@ -10,8 +10,9 @@ use crate::round::Round;
 use crate::shell::{About, Result, in_ci, is_root, run_quietly};
 use crate::stage::{self, Built, Stage};
 use crate::suite::{BINARY_LIMIT_SECONDS, Tally};
+use crate::turn;
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -26,7 +27,7 @@ pub fn run(words: &[String]) -> Result {
     let (wanted, filters) = parse(words)?;
     packages::ensure()?;
     let built = stage::build()?;
-    let _lock = wait_for_others()?;
+    let _turn = turn::take()?;
     clear_stale()?;
     let place = Place::make(&built)?;
     let mut total = Tally::default();
@@ -84,25 +85,6 @@ fn identify(who: Who) -> Result<Identity> {
         Who::Root if is_root() || packages::can_sudo() => Ok(Identity::root()),
         Who::Root => Err("this is not root, and `sudo -n` does not give it".into()),
     }
-}
-
-/// Two runs at once would take each other's processes and cgroups for leftovers.
-fn wait_for_others() -> Result<File> {
-    let path = Path::new("/run/lock/stockade-test.lock");
-    let open = || {
-        File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(path)
-    };
-    // Made by another user the file may not be ours to write, but a lock needs no more than reading.
-    let file = open().or_else(|_| File::open(path)).about(path.display())?;
-    if file.try_lock().is_err() {
-        println!("waiting for another run of the tests");
-        file.lock().about(path.display())?;
-    }
-    Ok(file)
 }
 
 /// Removes the stage of a run that was killed; the lock says that none is alive.

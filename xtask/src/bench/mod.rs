@@ -11,6 +11,7 @@ mod stats;
 use crate::identity::{Identity, Who};
 use crate::packages;
 use crate::shell::{About, Result, SYSTEM_PATH, cargo, is_root, repo, run as run_command};
+use crate::turn;
 use measure::{Pace, latency, throughput};
 use std::ffi::OsString;
 use std::fs;
@@ -42,6 +43,7 @@ pub fn run(words: &[String]) -> Result {
     packages::ensure()?;
     let build = ["build", "--release", "--workspace", "--bins"];
     run_command(cargo().args(build))?;
+    let _turn = turn::take()?;
     let stage = Stage::make()?;
     let mut identities = Vec::new();
     if is_root() {

@@ -62,7 +62,8 @@ fn refuses(round: &Round, identity: &Identity) -> Result<Tally> {
         let text = [done.stdout, done.stderr].concat();
         let text = String::from_utf8_lossy(&text);
         println!("-- stockade {}: {}\n{text}", words.join(" "), done.status);
-        let named = text.contains("Landlock") && text.contains("kernel");
+        let lower = text.to_lowercase();
+        let named = lower.contains("landlock") && lower.contains("kernel");
         let refused = done.status.code() == Some(REFUSED) || words[0] == "doctor";
         let passed = named && refused && !done.status.success();
         println!("{}", claim(words, identity.who, passed));
