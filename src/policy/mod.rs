@@ -1,11 +1,44 @@
-//! What one agent may do: a TOML file as written ([`file`]) becomes a [`Policy`] as meant.
+//! What one agent may do: a TOML file as written (`file.rs`) becomes a [`Policy`] as meant.
 //!
 //! Nothing here touches the kernel or decides about a request; `plan` does that. A value of
 //! [`Policy`] proves that every key was known, every unit parsed, every root is absolute,
 //! canonical and existing, and that the file itself is out of the agent's reach.
 
+#![forbid(unsafe_code)]
+
+mod commands;
+mod error;
+pub mod expect;
+mod file;
+mod forbidden;
+pub mod glob;
+mod layers;
+mod limits;
+mod load;
+mod network;
+mod operator;
+mod places;
+mod promises;
+mod read;
+mod resolve;
+mod roots;
+mod schema;
+pub mod shipped;
+mod show;
+mod source;
+mod units;
+mod words;
+mod written;
+
 use std::path::PathBuf;
 use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub use error::{Error, Place};
+pub use operator::Operator;
+pub use schema::schema;
 
 /// A policy as meant: `extends` folded in, `{workspace}` and `~` replaced, units parsed.
 #[derive(Debug, Clone, PartialEq)]
@@ -124,7 +157,9 @@ pub struct Environment {
 }
 
 /// `[identity] host_user`: whom the host sees when stockade was started by root.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub enum HostUser {
     /// A uid of this agent's own; idmapped mounts let it own files in the roots.
     Private,
@@ -135,7 +170,9 @@ pub enum HostUser {
 }
 
 /// `[syscalls] allow`: groups added to the filter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum SyscallGroup {
     /// ptrace, process_vm_readv/writev: gdb, strace inside one process's own PID namespace.
     Debug,
@@ -153,7 +190,9 @@ pub struct Enforcement {
     pub cgroups: Demand,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
 pub enum Demand {
     Required,
     IfAvailable,
@@ -168,7 +207,9 @@ pub struct Tools {
     pub system: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub enum Surface {
     Verbs,
     Families,
@@ -211,3 +252,20 @@ pub enum Attempt {
 /// A number of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(pub u64);
+
+/// The command line's flags as typed. They are the operator's own words and are laid over the file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// Added to `allowed_roots`.
+    pub rw: Vec<PathBuf>,
+    /// Added to `read_only_roots`.
+    pub ro: Vec<PathBuf>,
+    pub memory: Option<String>,
+    pub cpus: Option<String>,
+    pub processes: Option<String>,
+    /// Sets `wall_time`; never past the policy's `max_wall_time`.
+    pub timeout: Option<String>,
+    pub network: Option<String>,
+    /// `K=V`, laid over `environment.set`.
+    pub env: Vec<String>,
+}

@@ -1,0 +1,221 @@
+//! The broker's handle on a cell: asks the launcher for prepared processes and gives them their commands.
+
+use super::fault::Trouble;
+use crate::launch::Launcher;
+use crate::launch::cgroup::{self, Gauges};
+use crate::plan::cell::CellPlan;
+use crate::plan::command::CommandPlan;
+use crate::sys::terminal::Size;
+use crate::sys::{Errno, descriptor, process, socket};
+use crate::wire::{CommandHeader, FromLauncher, Report, ToLauncher};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A root on a filesystem that does not answer must not hang the broker.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long the launcher gets to take a cell apart before the broker does it.
+const FAREWELL: Duration = Duration::from_secs(3);
+
+/// One cell, and the launcher that made it. Dropping it ends everything in it.
+#[derive(Debug)]
+pub struct Cell {
+    launcher: Option<Launcher>,
+    groups: Vec<PathBuf>,
+    ready: VecDeque<Ready>,
+    /// Asked for and not yet answered.
+    coming: usize,
+}
+
+/// A sealed process that waits for its command.
+#[derive(Debug)]
+pub struct Ready {
+    pub door: OwnedFd,
+    pub leash: OwnedFd,
+    pub pidfd: OwnedFd,
+    pub gauges: Option<Gauges>,
+}
+
+/// What the command's 0, 1 and 2 are.
+#[derive(Debug)]
+pub enum Stdio {
+    Descriptors([OwnedFd; 3]),
+    /// A terminal made inside the cell; its other end comes back through the door.
+    Terminal(Size),
+}
+
+impl Cell {
+    /// This launcher makes one cell, so its number says nothing.
+    const NUMBER: u32 = 1;
+
+    /// Has the launcher make the cell; the first process is asked for along with it.
+    pub fn make(launcher: Launcher, plan: CellPlan) -> Result<Cell, Trouble> {
+        let mut cell = Cell { launcher: Some(launcher), groups: Vec::new(), ready: VecDeque::new(), coming: 0 };
+        cell.send(&ToLauncher::MakeCell { cell: Self::NUMBER, plan: Box::new(plan) })?;
+        cell.prepare()?;
+        match cell.receive()? {
+            (FromLauncher::CellMade { groups, .. }, _) => cell.groups = groups,
+            (FromLauncher::CellFailed { fault, .. }, _) => return Err(fault.into()),
+            _ => return Err(Trouble::lost("the launcher")),
+        }
+        Ok(cell)
+    }
+
+    /// Asks for one more process to wait ready.
+    pub fn prepare(&mut self) -> Result<(), Trouble> {
+        self.coming += 1;
+        self.send(&ToLauncher::Prepare { cell: Self::NUMBER })
+    }
+
+    /// A prepared process; waits for the launcher when none is ready.
+    pub fn take(&mut self) -> Result<Ready, Trouble> {
+        loop {
+            if let Some(ready) = self.ready.pop_front() {
+                return Ok(ready);
+            }
+            if self.coming == 0 {
+                self.prepare()?;
+            }
+            self.collect()?;
+        }
+    }
+
+    /// Takes one answer of the launcher: a process that is ready, or why it is not.
+    pub fn collect(&mut self) -> Result<(), Trouble> {
+        let (message, descriptors) = self.receive()?;
+        self.coming = self.coming.saturating_sub(1);
+        match message {
+            FromLauncher::Ready { gauges, .. } => {
+                let ready = Ready::new(descriptors, gauges).ok_or_else(|| Trouble::lost("the launcher"))?;
+                self.ready.push_back(ready);
+                Ok(())
+            }
+            FromLauncher::PrepareFailed { fault, .. } => Err(fault.into()),
+            _ => Err(Trouble::lost("the launcher")),
+        }
+    }
+
+    /// Readable once the launcher is dead.
+    pub fn launcher(&self) -> Option<&OwnedFd> {
+        self.launcher.as_ref().map(|launcher| &launcher.pidfd)
+    }
+
+    pub fn launcher_pid(&self) -> Option<i32> {
+        self.launcher.as_ref().map(|launcher| launcher.pid)
+    }
+
+    fn send(&self, message: &ToLauncher) -> Result<(), Trouble> {
+        let launcher = self.launcher.as_ref().ok_or_else(|| Trouble::lost("the launcher"))?;
+        launcher.channel.send(message, &[]).map_err(|_| Trouble::lost("the launcher"))
+    }
+
+    fn receive(&self) -> Result<(FromLauncher, Vec<OwnedFd>), Trouble> {
+        let lost = || Trouble::lost("the launcher");
+        let channel = &self.launcher.as_ref().ok_or_else(lost)?.channel;
+        if !readable(channel.descriptor(), PATIENCE) {
+            return Err(Trouble {
+                stage: Some(crate::wire::Stage::Source),
+                errno: Errno::ETIMEDOUT,
+                at: "launcher".into(),
+            });
+        }
+        channel.receive().ok().flatten().ok_or_else(lost)
+    }
+}
+
+impl Drop for Cell {
+    fn drop(&mut self) {
+        self.ready.clear();
+        if let Some(launcher) = self.launcher.take() {
+            // End of file is the launcher's word to take everything apart.
+            drop(launcher.channel);
+            if !readable(launcher.pidfd.as_fd(), FAREWELL) {
+                let _ = process::pidfd_signal(launcher.pidfd.as_fd(), libc::SIGKILL);
+            }
+            let _ = process::reap(launcher.pidfd.as_fd());
+        }
+        // Nothing is left of them unless the launcher was killed.
+        cgroup::remove_locations(&self.groups);
+    }
+}
+
+fn readable(descriptor: std::os::fd::BorrowedFd<'_>, patience: Duration) -> bool {
+    let mut watched = [PollFd::new(descriptor, PollFlags::POLLIN)];
+    let timeout = PollTimeout::try_from(patience).unwrap_or(PollTimeout::MAX);
+    loop {
+        match poll(&mut watched, timeout) {
+            Err(Errno::EINTR) => {}
+            done => return done.is_ok_and(|count| count > 0),
+        }
+    }
+}
+
+impl Ready {
+    fn new(descriptors: Vec<OwnedFd>, gauges: Option<serde_json::Value>) -> Option<Ready> {
+        let mut descriptors = descriptors.into_iter();
+        let (door, leash, pidfd) = (descriptors.next()?, descriptors.next()?, descriptors.next()?);
+        let gauges = match gauges {
+            Some(kind) => Gauges::from_descriptors(serde_json::from_value(kind).ok()?, descriptors.collect()),
+            None => None,
+        };
+        Some(Ready { door, leash, pidfd, gauges })
+    }
+
+    /// Hands the command through the door. Whether it could be executed is told there, or by silence.
+    pub fn start(&self, command: &CommandPlan, stdio: &Stdio) -> Result<(), Errno> {
+        let words = encode(command);
+        let size = match stdio {
+            Stdio::Descriptors(_) => Size { rows: 0, cols: 0 },
+            Stdio::Terminal(size) => Size { rows: size.rows.max(1), cols: size.cols.max(1) },
+        };
+        let header = CommandHeader {
+            bytes: u32::try_from(words.len()).map_err(|_| Errno::E2BIG)?,
+            candidates: command.candidates.len() as u32,
+            arguments: command.argv.len() as u32,
+            variables: command.env.len() as u32,
+            rows: size.rows,
+            cols: size.cols,
+        };
+        let descriptors: Vec<i32> = match stdio {
+            Stdio::Descriptors(three) => three.iter().map(AsRawFd::as_raw_fd).collect(),
+            Stdio::Terminal(_) => Vec::new(),
+        };
+        socket::send(self.door.as_raw_fd(), &header.to_bytes(), &descriptors)?;
+        let mut sent = 0;
+        while sent < words.len() {
+            sent += socket::send(self.door.as_raw_fd(), &words[sent..], &[])?;
+        }
+        Ok(())
+    }
+
+    /// The terminal's outer end, which the child sends before it becomes the command.
+    pub fn terminal(&self) -> Result<OwnedFd, Trouble> {
+        let mut bytes = [0; Report::BYTES];
+        let mut descriptors = [-1; 1];
+        match socket::receive(self.door.as_raw_fd(), &mut bytes, &mut descriptors) {
+            Ok((_, 1)) => Ok(descriptor::adopt(descriptors[0])),
+            Ok((Report::BYTES, _)) => {
+                Err(Report::from_bytes(&bytes).map_or_else(|| Trouble::lost("the process"), Into::into))
+            }
+            _ => Err(Trouble::lost("the process")),
+        }
+    }
+}
+
+/// Working directory, candidates, arguments, variables: each ends with a NUL, none holds one (`plan` checked).
+fn encode(command: &CommandPlan) -> Vec<u8> {
+    let mut words = Vec::with_capacity(4096);
+    let mut push = |parts: &[&[u8]]| {
+        parts.iter().for_each(|part| words.extend_from_slice(part));
+        words.push(0);
+    };
+    push(&[command.cwd.as_path().as_os_str().as_bytes()]);
+    command.candidates.iter().for_each(|path| push(&[path.as_path().as_os_str().as_bytes()]));
+    command.argv.iter().for_each(|word| push(&[word.as_bytes()]));
+    command.env.iter().for_each(|(name, value)| push(&[name.as_bytes(), b"=", value.as_bytes()]));
+    words
+}

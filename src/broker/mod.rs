@@ -1,0 +1,6 @@
+//! The broker's side: cells it asked for, processes it started, output it holds. It never forks.
+
+pub mod capture;
+pub mod cell;
+pub mod fault;
+pub mod process;

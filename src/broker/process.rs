@@ -1,0 +1,310 @@
+//! A started process until everything in it is dead: its end, its deadlines, the signals passed to it.
+//!
+//! Driven by one poll loop that also watches the launcher and whatever signals the caller gives it. Deadlines
+//! are kept here, outside the cell, so that a stopped launcher or a stopped command cannot stretch them.
+
+use super::cell::Ready;
+use super::fault::Trouble;
+use crate::sys::{Errno, descriptor, process};
+use crate::wire::{FromInit, Report};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Between asking a command to end and killing everything.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// How a process came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    Exit,
+    Signal,
+    Timeout,
+    IdleTimeout,
+    Memory,
+    /// Someone outside asked for it.
+    Stopped,
+}
+
+impl Reason {
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::Exit => "exit",
+            Reason::Signal => "signal",
+            Reason::Timeout => "timeout",
+            Reason::IdleTimeout => "idle_timeout",
+            Reason::Memory => "memory",
+            Reason::Stopped => "stopped",
+        }
+    }
+}
+
+/// The end of a process, with everything it started dead.
+#[derive(Debug, Clone)]
+pub struct End {
+    pub reason: Reason,
+    pub exit_code: Option<i32>,
+    pub signal: Option<i32>,
+    pub cpu: Duration,
+    pub max_rss_kib: u64,
+}
+
+/// When a process must end by itself or be ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Deadlines {
+    pub wall: Duration,
+    pub idle: Duration,
+    pub cpu: Option<Duration>,
+}
+
+/// Milliseconds since a start, updated by whoever moves bytes.
+#[derive(Debug)]
+pub struct Activity {
+    start: Instant,
+    last: AtomicU64,
+}
+
+impl Activity {
+    pub fn new() -> Self {
+        Activity { start: Instant::now(), last: AtomicU64::new(0) }
+    }
+
+    pub fn touch(&self) {
+        self.last.store(self.start.elapsed().as_millis() as u64, Ordering::Relaxed);
+    }
+
+    fn idle_since(&self) -> Instant {
+        self.start + Duration::from_millis(self.last.load(Ordering::Relaxed))
+    }
+}
+
+impl Default for Activity {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What the caller's own events ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    Nothing,
+    /// Pass the signal on, and kill after a grace time.
+    End(i32),
+    Kill,
+}
+
+#[derive(Debug)]
+pub struct Process<'a> {
+    ready: &'a Ready,
+    launcher: Option<BorrowedFd<'a>>,
+    deadlines: Deadlines,
+    activity: &'a Activity,
+    started: Instant,
+    /// Why it is being ended, and when it will be killed.
+    ending: Option<(Reason, Instant)>,
+    told: Option<FromInit>,
+    failed: Option<Trouble>,
+    door_open: bool,
+}
+
+impl<'a> Process<'a> {
+    pub fn new(
+        ready: &'a Ready,
+        launcher: Option<BorrowedFd<'a>>,
+        deadlines: Deadlines,
+        activity: &'a Activity,
+    ) -> Self {
+        Process {
+            ready,
+            launcher,
+            deadlines,
+            activity,
+            started: Instant::now(),
+            ending: None,
+            told: None,
+            failed: None,
+            door_open: true,
+        }
+    }
+
+    /// Waits until everything is dead. `events` is watched too, and `wish` asked whenever it is readable.
+    pub fn wait(mut self, events: BorrowedFd<'_>, mut wish: impl FnMut() -> Wish) -> Result<End, Trouble> {
+        loop {
+            let timeout = self.patience();
+            let mut watched = vec![
+                PollFd::new(self.ready.pidfd.as_fd(), PollFlags::POLLIN),
+                PollFd::new(
+                    self.ready.leash.as_fd(),
+                    if self.told.is_none() { PollFlags::POLLIN } else { PollFlags::empty() },
+                ),
+                PollFd::new(events, PollFlags::POLLIN),
+            ];
+            if self.door_open {
+                watched.push(PollFd::new(self.ready.door.as_fd(), PollFlags::POLLIN));
+            }
+            let launcher_at = watched.len();
+            watched.extend(self.launcher.map(|launcher| PollFd::new(launcher, PollFlags::POLLIN)));
+            match poll(&mut watched, timeout) {
+                Err(Errno::EINTR) => continue,
+                done => done.map_err(|errno| Trouble { stage: None, errno, at: "poll".into() })?,
+            };
+            let stirred =
+                |index: usize| watched.get(index).and_then(PollFd::revents).is_some_and(|events| !events.is_empty());
+            let (dead, said, asked) = (stirred(0), stirred(1), stirred(2));
+            let (door, launcher_dead) = (self.door_open && stirred(3), stirred(launcher_at));
+            drop(watched);
+            if door {
+                self.hear_door();
+            }
+            if said && self.told.is_none() {
+                self.hear_leash();
+            }
+            if dead {
+                return self.conclude();
+            }
+            if launcher_dead {
+                return Err(Trouble::lost("the launcher"));
+            }
+            if asked {
+                self.heed(wish());
+            }
+            self.keep_deadlines();
+        }
+    }
+
+    /// Silence at the door means that exec worked.
+    fn hear_door(&mut self) {
+        let mut bytes = [0; Report::BYTES];
+        match descriptor::read(self.ready.door.as_raw_fd(), &mut bytes) {
+            Ok(Report::BYTES) => self.failed = Report::from_bytes(&bytes).map(Into::into),
+            Err(Errno::EINTR | Errno::EAGAIN) => return,
+            Ok(_) | Err(_) => {}
+        }
+        self.door_open = false;
+    }
+
+    fn hear_leash(&mut self) {
+        let mut bytes = [0; FromInit::BYTES];
+        match descriptor::read(self.ready.leash.as_raw_fd(), &mut bytes).map(|got| FromInit::from_bytes(&bytes[..got]))
+        {
+            Ok(Some(FromInit::Ready)) => {}
+            Ok(Some(FromInit::Failed(report))) => self.failed = Some(report.into()),
+            Ok(Some(told @ FromInit::Exited { .. })) => self.told = Some(told),
+            // PID 1 is gone without a word: killed. The pidfd says so too.
+            Ok(None) | Err(_) => {}
+        }
+    }
+
+    fn heed(&mut self, wish: Wish) {
+        match wish {
+            Wish::Nothing => {}
+            Wish::End(signal) => {
+                let _ = descriptor::write(self.ready.leash.as_raw_fd(), &[signal as u8]);
+                self.ending.get_or_insert((Reason::Stopped, Instant::now() + Duration::from_secs(2)));
+            }
+            Wish::Kill => {
+                self.ending.get_or_insert((Reason::Stopped, Instant::now()));
+                self.kill();
+            }
+        }
+    }
+
+    fn kill(&self) {
+        let _ = process::pidfd_signal(self.ready.pidfd.as_fd(), libc::SIGKILL);
+    }
+
+    fn keep_deadlines(&mut self) {
+        if let Some((_, kill_at)) = self.ending {
+            if Instant::now() >= kill_at {
+                self.kill();
+            }
+            return;
+        }
+        if let Some(reason) = self.overdue() {
+            let _ = descriptor::write(self.ready.leash.as_raw_fd(), &[libc::SIGTERM as u8]);
+            self.ending = Some((reason, Instant::now() + GRACE));
+        }
+    }
+
+    fn overdue(&self) -> Option<Reason> {
+        if self.started.elapsed() >= self.deadlines.wall || self.cpu_left().is_some_and(|left| left.is_zero()) {
+            return Some(Reason::Timeout);
+        }
+        (self.activity.idle_since().elapsed() >= self.deadlines.idle).then_some(Reason::IdleTimeout)
+    }
+
+    fn cpu_left(&self) -> Option<Duration> {
+        let used = self.ready.gauges.as_ref()?.cpu_time();
+        Some(self.deadlines.cpu?.saturating_sub(used))
+    }
+
+    /// Until the next thing that could be due. CPU time cannot run faster than all cores together.
+    fn patience(&self) -> PollTimeout {
+        let now = Instant::now();
+        let mut next = match self.ending {
+            Some((_, kill_at)) => kill_at.saturating_duration_since(now).max(Duration::from_millis(10)),
+            None => {
+                let wall = (self.started + self.deadlines.wall).saturating_duration_since(now);
+                let idle = (self.activity.idle_since() + self.deadlines.idle).saturating_duration_since(now);
+                wall.min(idle)
+            }
+        };
+        if let Some(left) = self.cpu_left() {
+            let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u32;
+            next = next.min(left / cores + Duration::from_millis(5));
+        }
+        PollTimeout::try_from(next + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
+    }
+
+    fn conclude(mut self) -> Result<End, Trouble> {
+        // What was said before death is still in the sockets.
+        while self.told.is_none() && self.failed.is_none() && pending(self.ready.leash.as_fd()) {
+            let before = (self.told, self.failed.is_some());
+            self.hear_leash();
+            if before == (self.told, self.failed.is_some()) && !pending(self.ready.leash.as_fd()) {
+                break;
+            }
+        }
+        if self.door_open && pending(self.ready.door.as_fd()) {
+            self.hear_door();
+        }
+        if let Some(trouble) = self.failed {
+            return Err(trouble);
+        }
+        let gauges = self.ready.gauges.as_ref();
+        let (status, cpu, max_rss_kib) = match self.told {
+            Some(FromInit::Exited { status, cpu_micros, max_rss_kib }) => {
+                (Some(status), Duration::from_micros(cpu_micros), max_rss_kib)
+            }
+            _ => {
+                let peak = gauges.and_then(|gauges| gauges.peak_bytes()).unwrap_or(0) / 1024;
+                (None, gauges.map(|gauges| gauges.cpu_time()).unwrap_or_default(), peak)
+            }
+        };
+        let exit_code = status.filter(|status| libc::WIFEXITED(*status)).map(|status| libc::WEXITSTATUS(status));
+        let signal = match status {
+            Some(status) if libc::WIFSIGNALED(status) => Some(libc::WTERMSIG(status)),
+            Some(_) => None,
+            None => Some(libc::SIGKILL),
+        };
+        let reason = match self.ending {
+            _ if gauges.is_some_and(|gauges| gauges.oom_kills() > 0) => Reason::Memory,
+            Some((reason, _)) => reason,
+            None if signal.is_some() => Reason::Signal,
+            None => Reason::Exit,
+        };
+        Ok(End { reason, exit_code, signal, cpu, max_rss_kib })
+    }
+}
+
+fn pending(descriptor: BorrowedFd<'_>) -> bool {
+    let mut watched = [PollFd::new(descriptor, PollFlags::POLLIN)];
+    poll(&mut watched, PollTimeout::ZERO).is_ok_and(|count| count > 0)
+        && watched[0].revents().is_some_and(|events| events.contains(PollFlags::POLLIN))
+        && available(descriptor) > 0
+}
+
+fn available(socket: BorrowedFd<'_>) -> usize {
+    descriptor::unread(socket)
+}

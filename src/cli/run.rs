@@ -1,0 +1,360 @@
+//! `stockade run` and `stockade shell`: one command in a cell of its own.
+//!
+//! The main thread watches the process, the deadlines and our signals; one thread per stream moves bytes, so that
+//! a reader who stops reading delays nothing but himself.
+
+use super::say::Complaint;
+use super::{CellArgs, REFUSED, RunArgs, terminal};
+use crate::broker::capture::{Capture, Shown};
+use crate::broker::cell::{Cell, Ready, Stdio};
+use crate::broker::fault::Trouble;
+use crate::broker::process::{Activity, Deadlines, End, Process, Reason, Wish};
+use crate::host::{Host, System};
+use crate::launch::Launcher;
+use crate::plan::{self, command::CommandPlan, command::Request, command::Words};
+use crate::policy::Policy;
+use crate::sys::Errno;
+use crate::wire::Stage;
+use nix::sys::signal::Signal;
+use nix::sys::signalfd::SignalFd;
+use serde::Serialize;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+const TIMED_OUT: u8 = 124;
+const NOT_EXECUTABLE: u8 = 126;
+const NOT_FOUND: u8 = 127;
+
+/// After the end, how long output may wait for a reader who stopped reading.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// One move of bytes. A pipe holds 64 KiB.
+const CHUNK: usize = 64 << 10;
+
+pub fn run(args: &RunArgs, launcher: Launcher) -> Result<u8, Complaint> {
+    let policy = args.cell.load()?;
+    let words = Words::Argv(args.command.clone());
+    let with_terminal = args.tty || (!args.no_tty && !args.json && terminal::is_interactive());
+    let job = Job::plan(&policy, &args.cell, words, policy.limits.wall_time)?;
+    if args.json {
+        return job.run_for_json(launcher);
+    }
+    if with_terminal { job.run_in_terminal(launcher) } else { job.run_through_pipes(launcher) }
+}
+
+pub fn shell(args: &CellArgs, launcher: Launcher) -> Result<u8, Complaint> {
+    let policy = args.load()?;
+    let shell = policy.commands.shell.clone().ok_or(plan::refusal::Refusal::NoShell)?;
+    let words = Words::Argv(vec![shell.display().to_string(), "-i".into()]);
+    // A person at a prompt is not a runaway command.
+    let wall = policy.limits.max_wall_time;
+    Job::plan(&policy, args, words, wall)?.run_in_terminal(launcher)
+}
+
+/// Everything decided, nothing done.
+struct Job {
+    cell: plan::cell::CellPlan,
+    command: CommandPlan,
+    deadlines: Deadlines,
+    inline_bytes: usize,
+    weaker: Vec<&'static str>,
+}
+
+/// The `run` result of the tool surface.
+#[derive(Serialize)]
+struct Outcome<'a> {
+    proc_id: String,
+    state: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<String>,
+    reason: &'a str,
+    stdout: String,
+    stderr: String,
+    stdout_bytes: u64,
+    stderr_bytes: u64,
+    truncated: bool,
+    #[serde(skip_serializing_if = "usize_is_zero")]
+    invalid_utf8: usize,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    highlights: Vec<crate::broker::capture::Highlight>,
+    duration_ms: u64,
+    cwd: String,
+    usage: Usage,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    not_enforced: Vec<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Usage {
+    cpu_ms: u64,
+    max_rss_kb: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn usize_is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+impl Job {
+    fn plan(policy: &Policy, args: &CellArgs, words: Words, wall: Duration) -> Result<Job, Complaint> {
+        let host = Host::probe();
+        let system = System::look(&plan::question(policy))?;
+        let cell = plan::make_cell(policy, &host, &system)?;
+        let request = Request { words, cwd: args.cwd.clone(), env: Vec::new() };
+        let operator: Vec<(String, String)> =
+            std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))).collect();
+        let command = plan::command::plan(policy, &request, &operator)?;
+        let deadlines = Deadlines { wall, idle: policy.limits.idle_time, cpu: policy.limits.cpu_time };
+        let weaker = cell.missing_walls();
+        Ok(Job { cell, command, deadlines, inline_bytes: policy.limits.inline_bytes.0 as usize, weaker })
+    }
+
+    fn begin(&self, launcher: Launcher) -> Result<(Cell, Ready, SignalFd), Complaint> {
+        for wall in &self.weaker {
+            eprintln!(
+                "warning: running without `{wall}`: this host cannot enforce it, and the policy allows going without"
+            );
+        }
+        let signals = terminal::signals().map_err(std::io::Error::from)?;
+        let mut cell = Cell::make(launcher, self.cell.clone())?;
+        let ready = cell.take()?;
+        Ok((cell, ready, signals))
+    }
+
+    fn run_through_pipes(self, launcher: Launcher) -> Result<u8, Complaint> {
+        let (cell, ready, signals) = self.begin(launcher)?;
+        let activity = Arc::new(Activity::new());
+        let (theirs, [input, output, errors]) = pipes()?;
+        ready.start(&self.command, &Stdio::Descriptors(theirs)).map_err(lost)?;
+        feed(input, &activity);
+        let movers = [mover(output, std::io::stdout(), &activity), mover(errors, std::io::stderr(), &activity)];
+        let end = self.watch(&cell, &ready, &signals, &activity);
+        drop(ready);
+        let code = self.answer(end);
+        last_words(movers);
+        drop(cell);
+        code
+    }
+
+    fn run_in_terminal(self, launcher: Launcher) -> Result<u8, Complaint> {
+        let (cell, ready, signals) = self.begin(launcher)?;
+        let activity = Arc::new(Activity::new());
+        ready.start(&self.command, &Stdio::Terminal(terminal::size())).map_err(lost)?;
+        let master = File::from(match ready.terminal() {
+            Ok(master) => master,
+            Err(trouble) => return self.answer(Err(trouble)),
+        });
+        let raw = terminal::Raw::enter();
+        feed(master.try_clone()?.into(), &activity);
+        let movers = [mover(master.try_clone()?.into(), std::io::stdout(), &activity)];
+        let end = self.watch_resizing(&cell, &ready, &signals, &activity, Some(&master));
+        drop(ready);
+        last_words(movers);
+        drop(raw);
+        drop(cell);
+        self.answer(end)
+    }
+
+    fn run_for_json(self, launcher: Launcher) -> Result<u8, Complaint> {
+        let (cell, ready, signals) = self.begin(launcher)?;
+        let activity = Arc::new(Activity::new());
+        let (theirs, [input, output, errors]) = pipes()?;
+        let start = Instant::now();
+        ready.start(&self.command, &Stdio::Descriptors(theirs)).map_err(lost)?;
+        feed(input, &activity);
+        // The two streams share what a reply may hold.
+        let captures = [output, errors].map(|pipe| capture(pipe, self.inline_bytes / 2, &activity));
+        let end = self.watch(&cell, &ready, &signals, &activity);
+        drop(ready);
+        let duration = start.elapsed();
+        let [stdout, stderr] = captures.map(|thread| thread.join().unwrap_or_else(|_| Capture::new(0)).show());
+        drop(cell);
+        let end = match end {
+            Ok(end) => end,
+            Err(trouble) => return self.answer(Err(trouble)),
+        };
+        let outcome = self.outcome(&end, stdout, stderr, duration);
+        println!("{}", serde_json::to_string(&outcome).map_err(Complaint::new)?);
+        Ok(exit_code(&end))
+    }
+
+    fn outcome(&self, end: &End, stdout: Shown, stderr: Shown, duration: Duration) -> Outcome<'_> {
+        let mut highlights = stdout.highlights;
+        highlights.extend(stderr.highlights);
+        Outcome {
+            proc_id: format!("p-{}", std::process::id()),
+            state: "exited",
+            exit_code: end.exit_code,
+            signal: end.signal.and_then(|number| Signal::try_from(number).ok()).map(|signal| signal.as_str().into()),
+            reason: end.reason.name(),
+            stdout: stdout.text,
+            stderr: stderr.text,
+            stdout_bytes: stdout.bytes,
+            stderr_bytes: stderr.bytes,
+            truncated: stdout.truncated || stderr.truncated,
+            invalid_utf8: stdout.invalid_utf8 + stderr.invalid_utf8,
+            highlights,
+            duration_ms: duration.as_millis() as u64,
+            cwd: self.command.cwd.to_string(),
+            usage: Usage { cpu_ms: end.cpu.as_millis() as u64, max_rss_kb: end.max_rss_kib },
+            not_enforced: self.weaker.clone(),
+        }
+    }
+
+    fn watch(&self, cell: &Cell, ready: &Ready, signals: &SignalFd, activity: &Activity) -> Result<End, Trouble> {
+        self.watch_resizing(cell, ready, signals, activity, None)
+    }
+
+    fn watch_resizing(
+        &self,
+        cell: &Cell,
+        ready: &Ready,
+        signals: &SignalFd,
+        activity: &Activity,
+        master: Option<&File>,
+    ) -> Result<End, Trouble> {
+        let process = Process::new(ready, cell.launcher().map(AsFd::as_fd), self.deadlines, activity);
+        let mut asked = 0;
+        process.wait(signals.as_fd(), || {
+            let number = signals.read_signal().ok().flatten().map_or(0, |info| info.ssi_signo as i32);
+            match (number, master) {
+                (0, _) => Wish::Nothing,
+                (libc::SIGWINCH, Some(master)) => {
+                    let _ = crate::sys::terminal::resize(master.as_fd(), terminal::size());
+                    Wish::Nothing
+                }
+                (libc::SIGWINCH, None) => Wish::Nothing,
+                (number, _) => {
+                    asked += 1;
+                    // Whoever asks twice means it.
+                    if asked > 1 { Wish::Kill } else { Wish::End(number) }
+                }
+            }
+        })
+    }
+
+    /// The exit code, with a word on stderr where the command itself could not have said it.
+    fn answer(&self, end: Result<End, Trouble>) -> Result<u8, Complaint> {
+        match end {
+            Ok(end) => {
+                match end.reason {
+                    Reason::Timeout => eprintln!("stockade: the time limit was reached; everything was killed"),
+                    Reason::IdleTimeout => eprintln!("stockade: idle for too long; everything was killed"),
+                    Reason::Memory => eprintln!("stockade: the memory limit was reached; everything was killed"),
+                    Reason::Exit | Reason::Signal | Reason::Stopped => {}
+                }
+                Ok(exit_code(&end))
+            }
+            Err(Trouble { stage: Some(Stage::Exec), errno, .. }) => Ok(self.not_started(errno)),
+            Err(Trouble { stage: Some(Stage::WorkingDirectory), errno, .. }) => {
+                eprintln!("error: the working directory `{}` cannot be entered: {}", self.command.cwd, errno.desc());
+                Ok(REFUSED)
+            }
+            Err(trouble) => Err(trouble.into()),
+        }
+    }
+
+    fn not_started(&self, errno: Errno) -> u8 {
+        let program = &self.command.argv[0];
+        let (code, hint) = match errno {
+            Errno::ENOENT | Errno::ENOTDIR => (
+                NOT_FOUND,
+                "inside a cell there are the system's programs and the policy's roots; a script's interpreter must be there too",
+            ),
+            Errno::EACCES => (NOT_EXECUTABLE, "it is not executable, or the policy's command lists do not let it run"),
+            Errno::ENOEXEC => {
+                (NOT_EXECUTABLE, "it is neither a program for this machine nor a script that names its interpreter")
+            }
+            Errno::E2BIG => (NOT_EXECUTABLE, "arguments and environment together are too long"),
+            _ => (NOT_EXECUTABLE, "the kernel would not execute it"),
+        };
+        eprintln!("error: `{program}`: {}", errno.desc());
+        eprintln!("hint: {hint}");
+        code
+    }
+}
+
+fn exit_code(end: &End) -> u8 {
+    match (end.reason, end.exit_code, end.signal) {
+        (Reason::Timeout | Reason::IdleTimeout, ..) => TIMED_OUT,
+        (Reason::Memory, ..) => 128 + libc::SIGKILL as u8,
+        (_, Some(code), _) => code as u8,
+        (_, None, Some(signal)) => 128 + signal as u8,
+        (_, None, None) => REFUSED,
+    }
+}
+
+fn lost(errno: Errno) -> Complaint {
+    Complaint::new(format!("the prepared process ended before its command: {}", errno.desc()))
+}
+
+/// The command's three ends, and ours.
+fn pipes() -> std::io::Result<([OwnedFd; 3], [OwnedFd; 3])> {
+    let (in_read, in_write) = std::io::pipe()?;
+    let (out_read, out_write) = std::io::pipe()?;
+    let (err_read, err_write) = std::io::pipe()?;
+    Ok(([in_read.into(), out_write.into(), err_write.into()], [in_write.into(), out_read.into(), err_read.into()]))
+}
+
+/// Moves our stdin to the command until either ends. Left behind when the command ends first.
+fn feed(to: OwnedFd, activity: &Arc<Activity>) {
+    let (mut to, activity) = (File::from(to), Arc::clone(activity));
+    std::thread::spawn(move || {
+        let mut buffer = vec![0; CHUNK];
+        while let Ok(got) = std::io::stdin().lock().read(&mut buffer) {
+            if got == 0 || to.write_all(&buffer[..got]).is_err() {
+                break;
+            }
+            activity.touch();
+        }
+    });
+}
+
+/// Moves the command's output to ours until its last writer is gone.
+fn mover(from: OwnedFd, mut to: impl Write + Send + 'static, activity: &Arc<Activity>) -> JoinHandle<()> {
+    let (mut from, activity) = (File::from(from), Arc::clone(activity));
+    std::thread::spawn(move || {
+        let mut buffer = vec![0; CHUNK];
+        // A terminal whose last user is gone answers EIO: that is its end of file.
+        while let Ok(got) = from.read(&mut buffer) {
+            if got == 0 || to.write_all(&buffer[..got]).and_then(|()| to.flush()).is_err() {
+                break;
+            }
+            activity.touch();
+        }
+    })
+}
+
+fn capture(from: OwnedFd, limit: usize, activity: &Arc<Activity>) -> JoinHandle<Capture> {
+    let (mut from, activity) = (File::from(from), Arc::clone(activity));
+    std::thread::spawn(move || {
+        let (mut kept, mut buffer) = (Capture::new(limit), vec![0; CHUNK]);
+        while let Ok(got) = from.read(&mut buffer) {
+            if got == 0 {
+                break;
+            }
+            kept.push(&buffer[..got]);
+            activity.touch();
+        }
+        kept
+    })
+}
+
+/// Everything is dead, so the pipes end; only a reader of ours can still hold us up.
+fn last_words<const N: usize>(movers: [JoinHandle<()>; N]) {
+    let until = Instant::now() + LAST_WORDS;
+    for mover in movers {
+        while !mover.is_finished() && Instant::now() < until {
+            std::thread::park_timeout(Duration::from_millis(1));
+        }
+        if mover.is_finished() {
+            drop(mover.join());
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! `error:` and `hint:` on stderr, one clear line each.
+
+use crate::broker::fault::Trouble;
+use crate::host::system::TooMany;
+use crate::plan::refusal::Refusal;
+use std::fmt::Display;
+
+/// Something to tell the operator before giving up.
+#[derive(Debug)]
+pub struct Complaint {
+    message: String,
+    hint: Option<String>,
+}
+
+impl Complaint {
+    pub fn new(message: impl Display) -> Self {
+        Complaint { message: message.to_string(), hint: None }
+    }
+
+    pub fn print(&self) {
+        eprintln!("error: {}", self.message);
+        if let Some(hint) = &self.hint {
+            for line in hint.lines() {
+                eprintln!("hint: {line}");
+            }
+        }
+    }
+}
+
+impl From<Refusal> for Complaint {
+    fn from(refusal: Refusal) -> Self {
+        Complaint { message: refusal.to_string(), hint: Some(refusal.hint()) }
+    }
+}
+
+impl From<Trouble> for Complaint {
+    fn from(trouble: Trouble) -> Self {
+        Complaint { message: trouble.to_string(), hint: trouble.hint() }
+    }
+}
+
+impl From<TooMany> for Complaint {
+    fn from(too_many: TooMany) -> Self {
+        Refusal::TooManyFiles { root: too_many.root, pattern: too_many.pattern }.into()
+    }
+}
+
+impl From<std::io::Error> for Complaint {
+    fn from(error: std::io::Error) -> Self {
+        Complaint::new(error)
+    }
+}
+
+impl From<crate::policy::Error> for Complaint {
+    fn from(error: crate::policy::Error) -> Self {
+        // A policy error carries its own place, text and hint.
+        let text = error.to_string();
+        let text = text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned();
+        Complaint { message: text, hint: None }
+    }
+}

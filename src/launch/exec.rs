@@ -1,0 +1,161 @@
+//! The sealed child: waits at the door for its command, then becomes it.
+//!
+//! What arrives was decided by `plan`; nothing is decided here. Child-safe throughout: the strings go
+//! into memory mapped for them and are used where they lie.
+
+use super::seal::{DOOR, LEASH, Sealed};
+use crate::sys::descriptor::{self, duplicate_above, duplicate_onto, make_blocking};
+use crate::sys::terminal::{self, Size};
+use crate::sys::{Errno, process, signal, socket};
+use crate::wire::{CommandHeader, Report, Stage};
+use std::ffi::CStr;
+use std::os::fd::{AsFd, AsRawFd, IntoRawFd, RawFd};
+
+/// Never returns: the command, a report at the door, or silence because the broker went away.
+pub fn wait_and_exec(_sealed: &Sealed) -> ! {
+    let (stage, errno) = match receive() {
+        Some(Ok(order)) => carry_out(order),
+        Some(Err(errno)) => (Stage::Receive, errno),
+        None => process::exit(0),
+    };
+    let report = Report { stage: stage as u32, errno: errno as i32 };
+    let _ = socket::send(DOOR, &report.to_bytes(), &[]);
+    process::exit(127)
+}
+
+struct Order {
+    header: CommandHeader,
+    /// The command's descriptors for 0, 1 and 2; none of them below 5. Unused with a terminal.
+    stdio: [RawFd; 3],
+    /// `cwd`, candidates, arguments and variables, each NUL-terminated.
+    strings: &'static [u8],
+    /// Room for the pointers that execve takes.
+    table: &'static mut [u8],
+}
+
+fn receive() -> Option<Result<Order, Errno>> {
+    let mut head = [0; CommandHeader::BYTES];
+    let mut stdio = [-1; 3];
+    let (got, count) = match socket::receive(DOOR, &mut head, &mut stdio) {
+        Ok((0, _)) | Err(_) => return None,
+        Ok(got) => got,
+    };
+    if got != CommandHeader::BYTES {
+        return Some(Err(Errno::EPROTO));
+    }
+    let header = CommandHeader::from_bytes(&head);
+    Some(read_strings(header).and_then(|(strings, table)| {
+        for fd in &mut stdio[..count] {
+            *fd = duplicate_above(*fd, DOOR + 1)?;
+        }
+        Ok(Order { header, stdio, strings, table })
+    }))
+}
+
+fn read_strings(header: CommandHeader) -> Result<(&'static [u8], &'static mut [u8]), Errno> {
+    let strings = header.bytes as usize;
+    let pointers = (header.arguments as usize + header.variables as usize + 2) * size_of::<*const u8>();
+    let (text, table) =
+        descriptor::map_memory(strings.next_multiple_of(16) + pointers)?.split_at_mut(strings.next_multiple_of(16));
+    let mut filled = 0;
+    while filled < strings {
+        match descriptor::read(DOOR, &mut text[filled..strings]) {
+            Ok(0) => return Err(Errno::EPIPE),
+            Ok(got) => filled += got,
+            Err(Errno::EINTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok((text, table))
+}
+
+/// Returns only when a step failed.
+fn carry_out(order: Order) -> (Stage, Errno) {
+    let steps = || {
+        process::setsid().map_err(|errno| (Stage::Terminal, errno))?;
+        if order.header.rows > 0 {
+            take_terminal(order.header).map_err(|errno| (Stage::Terminal, errno))?;
+        } else {
+            take_stdio(&order.stdio).map_err(|errno| (Stage::Stdio, errno))?;
+        }
+        // The leash is PID 1's alone.
+        descriptor::close_range(LEASH as u32, LEASH as u32).map_err(|errno| (Stage::Stdio, errno))?;
+        let mut strings = Strings { bytes: order.strings, at: 0 };
+        enter_directory(strings.next()).map_err(|errno| (Stage::WorkingDirectory, errno))?;
+        signal::reset_dispositions();
+        signal::unblock_all().map_err(|errno| (Stage::Exec, errno))?;
+        Ok(strings)
+    };
+    match steps() {
+        Ok(strings) => (Stage::Exec, exec(order.header, strings, order.table)),
+        Err(failed) => failed,
+    }
+}
+
+fn take_stdio(stdio: &[RawFd; 3]) -> Result<(), Errno> {
+    for (number, fd) in stdio.iter().enumerate() {
+        duplicate_onto(*fd, number as RawFd, 0)?;
+        make_blocking(number as RawFd)?;
+    }
+    descriptor::close_range(DOOR as u32 + 1, u32::MAX)
+}
+
+/// Opens a terminal in the cell's own devpts and sends the other end out through the door.
+fn take_terminal(header: CommandHeader) -> Result<(), Errno> {
+    let (master, slave) = terminal::open_pair()?;
+    terminal::resize(slave.as_fd(), Size { rows: header.rows, cols: header.cols })?;
+    let report = Report { stage: 0, errno: 0 };
+    socket::send(DOOR, &report.to_bytes(), &[master.as_raw_fd()])?;
+    let slave = duplicate_above(slave.into_raw_fd(), DOOR + 1)?;
+    terminal::control(slave)?;
+    for number in 0..3 {
+        duplicate_onto(slave, number, 0)?;
+    }
+    drop(master);
+    descriptor::close_range(DOOR as u32 + 1, u32::MAX)
+}
+
+/// A directory that is outside the root or reached through `/proc` is refused, whatever its name said.
+fn enter_directory(path: &CStr) -> Result<(), Errno> {
+    process::chdir(path)?;
+    let mut buffer = [0; libc::PATH_MAX as usize];
+    let length = process::getcwd(&mut buffer)?;
+    let real = &buffer[..length];
+    if !real.starts_with(b"/") || real.starts_with(b"/proc/") || real == b"/proc\0" {
+        return Err(Errno::EACCES);
+    }
+    Ok(())
+}
+
+/// Walks over NUL-terminated strings.
+struct Strings<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Strings<'a> {
+    fn next(&mut self) -> &'a CStr {
+        let text = CStr::from_bytes_until_nul(&self.bytes[self.at..]).unwrap_or(c"");
+        self.at += text.count_bytes() + 1;
+        text
+    }
+}
+
+fn exec(header: CommandHeader, mut strings: Strings<'_>, table: &mut [u8]) -> Errno {
+    let mut candidates = Strings { bytes: strings.bytes, at: strings.at };
+    for _ in 0..header.candidates {
+        strings.next();
+    }
+    let (arguments, variables) = (header.arguments as usize, header.variables as usize);
+    let vectors = process::vectors(table, arguments, variables, || strings.next().as_ptr());
+    let mut worst = Errno::ENOENT;
+    for _ in 0..header.candidates {
+        match vectors.exec(candidates.next()) {
+            Errno::ENOENT | Errno::ENOTDIR => {}
+            // As execvp(3): remember that one was there, and look further.
+            Errno::EACCES => worst = Errno::EACCES,
+            errno => return errno,
+        }
+    }
+    worst
+}

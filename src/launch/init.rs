@@ -1,0 +1,80 @@
+//! PID 1 of a process: reaps orphans, passes on signals and the exit status, and takes everything with it.
+//!
+//! It holds no secret: its environment was wiped in the launcher, it cannot be looked into, and it runs
+//! under every wall that the command runs under. Child-safe throughout.
+
+use super::seal::{DOOR, LEASH, Sealed};
+use crate::sys::{Errno, descriptor, process, signal};
+use crate::wire::{FromInit, Report, Stage};
+use std::os::fd::AsRawFd;
+
+/// Forks the child that becomes the command, then stays until that child has ended or the broker lets go.
+pub fn run(sealed: &Sealed, command: fn(&Sealed) -> !) -> ! {
+    match start(sealed, command) {
+        Ok(()) => process::exit(0),
+        Err(errno) => {
+            tell(FromInit::Failed(Report { stage: Stage::Fork as u32, errno: errno as i32 }));
+            process::exit(1)
+        }
+    }
+}
+
+fn start(sealed: &Sealed, command: fn(&Sealed) -> !) -> Result<(), Errno> {
+    let deaths = signal::child_events()?;
+    let Some(child) = process::fork_sealed()? else {
+        drop(deaths);
+        command(sealed)
+    };
+    descriptor::close_range(DOOR as u32, DOOR as u32)?;
+    tell(FromInit::Ready);
+    let mut watched = [
+        libc::pollfd { fd: deaths.as_raw_fd(), events: libc::POLLIN, revents: 0 },
+        libc::pollfd { fd: LEASH, events: libc::POLLIN, revents: 0 },
+    ];
+    loop {
+        descriptor::wait_readable(&mut watched)?;
+        if watched[1].revents != 0 && !obey(child) {
+            return Ok(());
+        }
+        if watched[0].revents != 0 {
+            // The signal itself says nothing that waitpid does not say better.
+            let _ = descriptor::read(deaths.as_raw_fd(), &mut [0; 128]);
+            if reap_all(child) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Reaps every dead child; true once the command itself was among them and its end was told.
+fn reap_all(child: i32) -> bool {
+    while let Ok(Some(ended)) = process::reap_any() {
+        if ended.pid == child {
+            let (cpu_micros, max_rss_kib) = process::children_usage();
+            tell(FromInit::Exited { status: ended.status, cpu_micros, max_rss_kib });
+            return true;
+        }
+    }
+    false
+}
+
+/// One message from the broker is one signal number; false when the broker has let go.
+fn obey(child: i32) -> bool {
+    let mut number = [0];
+    match descriptor::read(LEASH, &mut number) {
+        Ok(1) => {
+            let number = i32::from(number[0]);
+            // Stopping and continuing is for all that runs here, other signals for the command's own group.
+            let everyone = number == libc::SIGSTOP || number == libc::SIGCONT || number == libc::SIGKILL;
+            let _ = process::kill(if everyone { -1 } else { -child }, number);
+            true
+        }
+        Ok(_) => false,
+        Err(Errno::EINTR | Errno::EAGAIN) => true,
+        Err(_) => false,
+    }
+}
+
+fn tell(message: FromInit) {
+    let _ = descriptor::write(LEASH, &message.to_bytes());
+}

@@ -1,0 +1,88 @@
+//! Making cells and starting processes in them: the theory of operation.
+//!
+//! | process  | is                              | privileges                         | holds                    |
+//! |----------|---------------------------------|------------------------------------|--------------------------|
+//! | broker   | the program the user started    | the user's                         | launcher socket; leashes |
+//! | launcher | a fork of it, before tokio      | the user's; environment wiped      | cells, cgroups           |
+//! | maker    | one per cell, short-lived       | all in the cell's user namespace   | the tree it builds       |
+//! | borrowed | per process, microseconds       | launcher's, then the cell's        | the launcher's memory    |
+//! | PID 1    | per process                     | none: sealed                       | the leash                |
+//! | command  | child of PID 1                  | none: sealed, then exec            | 0, 1, 2                  |
+//!
+//! The broker asks the launcher to make a cell ([`cell`], [`mounts`]) and then to prepare processes
+//! ([`spawn`], [`seal`], [`init`], [`exec`]): each comes back as three descriptors. The *door* takes the
+//! command and hangs up when exec worked, the *leash* tells how it ended and takes signals, the *pidfd*
+//! is PID 1. A prepared process is sealed before it knows what it will run, so a few can wait ready and a
+//! start is one message and one exec.
+//!
+//! Who ends with whom: the broker's death closes every leash, and PID 1 ends when its leash closes; the
+//! kernel kills a PID namespace with its PID 1. The launcher sees the broker's death as end of file, kills
+//! what it knows and removes the cgroups. The launcher's death reaches PID 1 as SIGKILL (PDEATHSIG), and
+//! the broker removes the cgroups. A cell's namespaces and mounts live only in descriptors and go with them.
+
+pub mod cell;
+pub mod cgroup;
+mod exec;
+pub mod fault;
+mod init;
+mod launcher;
+mod mounts;
+mod seal;
+pub mod spawn;
+
+use crate::sys::process::{CloneRequest, Side, clone_copy};
+use crate::sys::{self, descriptor, process, signal, socket};
+use crate::wire::Channel;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// The broker's end of the conversation, and the launcher it talks to.
+#[derive(Debug)]
+pub struct Launcher {
+    pub channel: Channel,
+    pub pidfd: OwnedFd,
+    pub pid: i32,
+}
+
+/// Forks the launcher. Must be called while this process has one thread and has read no secret.
+pub fn start() -> io::Result<Launcher> {
+    let (ours, theirs) = socket::pair(libc::SOCK_STREAM)?;
+    let request = CloneRequest { flags: 0, exit_signal: libc::SIGCHLD as u64, cgroup: None };
+    match clone_copy(&request)? {
+        Side::Parent { pid, pidfd } => {
+            drop(theirs);
+            Ok(Launcher { channel: Channel::new(ours), pidfd, pid })
+        }
+        Side::Child => {
+            drop(ours);
+            become_launcher(theirs)
+        }
+    }
+}
+
+fn become_launcher(broker: OwnedFd) -> ! {
+    sys::words::wipe();
+    signal::reset_dispositions();
+    let prepared = signal::block_all()
+        // Its own session: the terminal's Ctrl-C is the broker's to answer.
+        .and_then(|()| process::setsid())
+        .and_then(|()| forget_descriptors(broker))
+        .and_then(|broker| process::name(c"stockade-launch").map(|()| broker));
+    match prepared {
+        Ok(broker) => launcher::run(Channel::new(broker)),
+        Err(_) => process::exit(1),
+    }
+}
+
+/// Keeps the broker's socket; standard streams become `/dev/null`, everything else is closed.
+fn forget_descriptors(broker: OwnedFd) -> sys::Result<OwnedFd> {
+    let kept = descriptor::duplicate_above(broker.as_raw_fd(), 4)?;
+    descriptor::duplicate_onto(kept, 3, libc::O_CLOEXEC)?;
+    std::mem::forget(broker);
+    descriptor::close_range(4, u32::MAX)?;
+    let null = descriptor::open(c"/dev/null", libc::O_RDWR)?;
+    for number in 0..3 {
+        descriptor::duplicate_onto(null.as_raw_fd(), number, 0)?;
+    }
+    Ok(descriptor::adopt(3))
+}

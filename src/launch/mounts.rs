@@ -1,0 +1,305 @@
+//! Building a cell's tree from the plan's steps, by descriptor and before the old root is let go.
+//!
+//! Runs once per cell, in the process that owns the cell's new mount namespace. Every target is
+//! resolved without following links and every root was opened literally, so that a rename or a
+//! planted link makes the cell fail, never point elsewhere.
+
+use super::fault::{At, Result};
+use crate::path::{CellPath, HostPath};
+use crate::plan::cell::{CellPlan, Executable, MaskHolds, Origin, Step, Writable};
+use crate::sys::mount::{self, Depth, Resolve};
+use crate::sys::{Errno, descriptor, process};
+use crate::wire::Stage;
+use nix::fcntl::{AT_FDCWD, OFlag, openat};
+use nix::sys::stat::{Mode, SFlag, fstat, mkdirat};
+use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Component, Path};
+
+/// Where the sources of masks and scratch directories live while the tree is being built.
+const WORKSHOP: &str = ".workshop";
+
+/// Roots that the launcher had to open itself, because only real root may map their ids.
+pub type Detached = HashMap<HostPath, OwnedFd>;
+
+/// Builds the tree, makes it the root and forgets the old one.
+pub fn enter_new_root(plan: &CellPlan, detached: &Detached) -> Result<()> {
+    mount::make_all_private().at(Stage::NewRoot, "/")?;
+    let here = mount::open_handle(AT_FDCWD, c"/", Resolve::NoSymlinks).at(Stage::NewRoot, "/")?;
+    let root = tmpfs("4m", "4096", "755").at(Stage::NewRoot, "tmpfs")?;
+    mount::move_mount(root.as_fd(), here.as_fd()).at(Stage::NewRoot, "/")?;
+    let builder = Builder { root: root.as_fd(), detached };
+    builder.open_workshop(plan)?;
+    for step in &plan.steps {
+        builder.carry_out(step)?;
+    }
+    nix::unistd::fchdir(&root).at(Stage::Pivot, "/")?;
+    mount::pivot_root_here().at(Stage::Pivot, "/")?;
+    mount::detach(c".").at(Stage::Pivot, "/")?;
+    process::chdir(c"/").at(Stage::Pivot, "/")
+}
+
+/// A detached copy of the tree at a root, with its flags set. Also used by the launcher when it is root.
+pub fn detach_root(from: &HostPath, origin: Origin) -> std::result::Result<OwnedFd, Errno> {
+    let resolve = if origin == Origin::Root { Resolve::NoSymlinks } else { Resolve::Follow };
+    let source = mount::open_handle(AT_FDCWD, &from.to_c(), resolve)?;
+    mount::open_tree(source.as_fd(), Depth::Recursive)
+}
+
+/// The flags a bind gets: set-user-id and devices never work, except that a device node is a device.
+pub fn attributes(origin: Origin, writable: Writable, executable: Executable) -> u64 {
+    let mut flags = mount::ATTR_NOSUID;
+    if origin != Origin::Device {
+        flags |= mount::ATTR_NODEV;
+    }
+    if writable == Writable::No {
+        flags |= mount::ATTR_RDONLY;
+    }
+    if executable == Executable::No {
+        flags |= mount::ATTR_NOEXEC;
+    }
+    flags
+}
+
+struct Builder<'a> {
+    root: BorrowedFd<'a>,
+    detached: &'a Detached,
+}
+
+impl Builder<'_> {
+    fn carry_out(&self, step: &Step) -> Result<()> {
+        match step {
+            Step::Directory { at, mode } => self.directory(at, *mode).map(drop),
+            Step::Link { at, to } => self.link(at, to),
+            Step::File { at, text } => self.file(at, text),
+            Step::Bind { from, at, origin, writable, executable } => {
+                self.bind(from, at, *origin, attributes(*origin, *writable, *executable))
+            }
+            Step::Scratch { at, name, mode, executable } => self.scratch(at, name, *mode, *executable),
+            Step::Terminals { at } => self.terminals(at),
+            Step::Mask { at, holds: MaskHolds::Nothing } => self.mask(at),
+            Step::Mask { at, holds: MaskHolds::Grants } => self.veil(at, "111"),
+            Step::Mask { at, holds: MaskHolds::Rebuilt } => self.veil(at, "755"),
+            Step::SealSkeleton => self.seal_skeleton(),
+        }
+    }
+
+    /// The scratch tmpfs and the two things that masks are copies of: a file and a directory nobody may open.
+    fn open_workshop(&self, plan: &CellPlan) -> Result<()> {
+        let shop = CellPath::new(WORKSHOP);
+        let (bytes, inodes) = (plan.scratch.bytes.to_string(), plan.scratch.inodes.max(1).to_string());
+        let scratch = tmpfs(&bytes, &inodes, "755").at(Stage::NewRoot, "scratch tmpfs")?;
+        self.attach(scratch.as_fd(), &self.directory(&shop, 0o755)?, &shop)?;
+        self.directory(&CellPath::new(".masks"), 0o755)?;
+        self.directory(&CellPath::new(".masks/directory"), 0)?;
+        let file = relative(&CellPath::new(".masks/file"));
+        openat(self.root, file.as_c_str(), OFlag::O_CREAT | OFlag::O_CLOEXEC, Mode::empty())
+            .map(drop)
+            .at(Stage::MountPoint, "mask")
+    }
+
+    /// Makes a directory and all above it; one that is there is left as it is. Returns a handle to it.
+    ///
+    /// One component at a time and never through a link, so that nothing is made anywhere else.
+    fn directory(&self, at: &CellPath, mode: u32) -> Result<OwnedFd> {
+        let mut here = mount::open_handle(self.root, c".", Resolve::NoSymlinks).at(Stage::MountPoint, at)?;
+        let mut parts = names(at).peekable();
+        while let Some(part) = parts.next() {
+            let mode = if parts.peek().is_none() { mode } else { 0o755 };
+            here = match mount::open_handle(here.as_fd(), &part, Resolve::NoSymlinks) {
+                Err(Errno::ENOENT) => {
+                    mkdirat(&here, part.as_c_str(), Mode::from_bits_truncate(mode)).at(Stage::MountPoint, at)?;
+                    mount::open_handle(here.as_fd(), &part, Resolve::NoSymlinks).at(Stage::MountPoint, at)?
+                }
+                found => found.at(Stage::MountPoint, at)?,
+            };
+        }
+        Ok(here)
+    }
+
+    fn handle(&self, at: &CellPath) -> Result<OwnedFd> {
+        mount::open_handle(self.root, &relative(at), Resolve::InRootNoSymlinks).at(Stage::MountPoint, at)
+    }
+
+    /// The directory something is to be made in, and its name there.
+    fn place(&self, at: &CellPath) -> Result<(OwnedFd, CString)> {
+        let parent = at.as_path().parent().unwrap_or(Path::new("/"));
+        let name = names(at).last().unwrap_or_default();
+        Ok((self.directory(&CellPath::new(parent), 0o755)?, name))
+    }
+
+    fn link(&self, at: &CellPath, to: &str) -> Result<()> {
+        let (parent, name) = self.place(at)?;
+        symlinkat(to, &parent, name.as_c_str()).at(Stage::MountPoint, at)
+    }
+
+    fn file(&self, at: &CellPath, text: &str) -> Result<()> {
+        let (parent, name) = self.place(at)?;
+        let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
+        let file =
+            openat(&parent, name.as_c_str(), flags, Mode::from_bits_truncate(0o644)).at(Stage::MountPoint, at)?;
+        std::io::Write::write_all(&mut std::fs::File::from(file), text.as_bytes()).at(Stage::MountPoint, at)
+    }
+
+    fn bind(&self, from: &HostPath, at: &CellPath, origin: Origin, attributes: u64) -> Result<()> {
+        let made;
+        let source = if let Some(source) = self.detached.get(from) {
+            source
+        } else {
+            made = match detach_root(from, origin) {
+                Err(Errno::ENOENT) if origin == Origin::System => return Ok(()),
+                made => made.at(Stage::Source, from)?,
+            };
+            mount::set_attributes(made.as_fd(), attributes, 0, Depth::Recursive).at(Stage::Source, from)?;
+            &made
+        };
+        let target = self.mount_point(source, at)?;
+        self.attach(source.as_fd(), &target, at)
+    }
+
+    /// A place of the same kind (file or directory) as what is to be mounted there.
+    fn mount_point(&self, source: &OwnedFd, at: &CellPath) -> Result<OwnedFd> {
+        let kind = fstat(source).at(Stage::MountPoint, at)?.st_mode & SFlag::S_IFMT.bits();
+        if kind == SFlag::S_IFDIR.bits() {
+            return self.directory(at, 0o755);
+        }
+        match self.handle(at) {
+            Err(fault) if fault.errno == libc::ENOENT => {}
+            found => return found,
+        }
+        let (parent, name) = self.place(at)?;
+        let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW;
+        openat(&parent, name.as_c_str(), flags, Mode::from_bits_truncate(0o444)).at(Stage::MountPoint, at)?;
+        self.handle(at)
+    }
+
+    fn attach(&self, mount: BorrowedFd<'_>, target: &OwnedFd, at: &CellPath) -> Result<()> {
+        mount::move_mount(mount, target.as_fd()).at(Stage::Attach, at)
+    }
+
+    fn scratch(&self, at: &CellPath, name: &str, mode: u32, executable: Executable) -> Result<()> {
+        let home = CellPath::new(Path::new(WORKSHOP).join(name));
+        let made = self.directory(&home, mode)?;
+        // mkdir honours the umask; the mode asked for is meant.
+        let here = CString::new(format!("/proc/self/fd/{}", made.as_raw_fd())).unwrap_or_default();
+        nix::sys::stat::fchmodat(
+            AT_FDCWD,
+            here.as_c_str(),
+            Mode::from_bits_truncate(mode),
+            nix::sys::stat::FchmodatFlags::FollowSymlink,
+        )
+        .at(Stage::MountPoint, at)?;
+        let source = mount::open_tree(made.as_fd(), Depth::Single).at(Stage::Source, at)?;
+        let flags = attributes(Origin::Root, Writable::Yes, executable);
+        mount::set_attributes(source.as_fd(), flags, 0, Depth::Single).at(Stage::Source, at)?;
+        let target = self.directory(at, 0o755)?;
+        self.attach(source.as_fd(), &target, at)
+    }
+
+    fn terminals(&self, at: &CellPath) -> Result<()> {
+        let make = || {
+            let fs = mount::fsopen(c"devpts")?;
+            mount::fsconfig_flag(fs.as_fd(), c"newinstance")?;
+            mount::fsconfig_string(fs.as_fd(), c"ptmxmode", c"0666")?;
+            mount::fsconfig_string(fs.as_fd(), c"mode", c"0620")?;
+            mount::fsconfig_create(fs.as_fd())?;
+            mount::fsmount(fs.as_fd(), mount::ATTR_NOSUID | mount::ATTR_NOEXEC)
+        };
+        let devpts = make().at(Stage::Source, at)?;
+        let target = self.directory(at, 0o755)?;
+        self.attach(devpts.as_fd(), &target, at)
+    }
+
+    fn mask(&self, at: &CellPath) -> Result<()> {
+        let target = match self.handle(at) {
+            // Gone since the plan was made: there is nothing left to hide.
+            Err(fault) if fault.errno == libc::ENOENT => return Ok(()),
+            target => target?,
+        };
+        let kind = fstat(&target).at(Stage::MountPoint, at)?.st_mode & SFlag::S_IFMT.bits();
+        let source = if kind == SFlag::S_IFDIR.bits() { ".masks/directory" } else { ".masks/file" };
+        let source = self.handle(&CellPath::new(source))?;
+        let source = mount::open_tree(source.as_fd(), Depth::Single).at(Stage::Source, at)?;
+        let flags = attributes(Origin::System, Writable::No, Executable::No);
+        mount::set_attributes(source.as_fd(), flags, 0, Depth::Single).at(Stage::Source, at)?;
+        self.attach(source.as_fd(), &target, at)
+    }
+
+    /// A masked directory that something is put back into.
+    fn veil(&self, at: &CellPath, mode: &str) -> Result<()> {
+        let target = self.handle(at)?;
+        let veil = tmpfs("1m", "8192", mode).at(Stage::Source, at)?;
+        self.attach(veil.as_fd(), &target, at)
+    }
+
+    fn seal_skeleton(&self) -> Result<()> {
+        let at = CellPath::new("/");
+        // `.workshop` is a mount of its own: its copies at `/tmp` and elsewhere keep it alive.
+        for name in [".masks/file", ".masks/directory", ".masks"] {
+            let flags = if name == ".masks/file" { UnlinkatFlags::NoRemoveDir } else { UnlinkatFlags::RemoveDir };
+            unlinkat(self.root, name, flags).at(Stage::MountPoint, name)?;
+        }
+        nix::unistd::fchdir(self.root).at(Stage::NewRoot, "/")?;
+        mount::detach(c".workshop").at(Stage::NewRoot, WORKSHOP)?;
+        unlinkat(self.root, WORKSHOP, UnlinkatFlags::RemoveDir).at(Stage::NewRoot, WORKSHOP)?;
+        let flags = attributes(Origin::System, Writable::No, Executable::No);
+        mount::set_attributes(self.root, flags, 0, Depth::Single).at(Stage::NewRoot, &at)
+    }
+}
+
+/// The components of a path below the root, as the kernel takes them.
+fn names(at: &CellPath) -> impl Iterator<Item = CString> {
+    at.as_path().components().filter_map(|part| match part {
+        Component::Normal(name) => Some(CellPath::new(name).to_c()),
+        _ => None,
+    })
+}
+
+fn relative(at: &CellPath) -> CString {
+    let text = at.as_path().strip_prefix("/").unwrap_or(at.as_path());
+    let text = if text.as_os_str().is_empty() { Path::new(".") } else { text };
+    CellPath::new(text).to_c()
+}
+
+fn tmpfs(size: &str, inodes: &str, mode: &str) -> std::result::Result<OwnedFd, Errno> {
+    let c = |text: &str| CString::new(text).unwrap_or_default();
+    let fs = mount::fsopen(c"tmpfs")?;
+    mount::fsconfig_string(fs.as_fd(), c"size", &c(size))?;
+    mount::fsconfig_string(fs.as_fd(), c"nr_inodes", &c(inodes))?;
+    mount::fsconfig_string(fs.as_fd(), c"mode", &c(mode))?;
+    mount::fsconfig_create(fs.as_fd())?;
+    mount::fsmount(fs.as_fd(), mount::ATTR_NOSUID | mount::ATTR_NODEV)
+}
+
+/// A fresh `/proc` over the one the template carries, and its masks. Child-safe: runs in every process.
+pub fn replace_proc(masks: &[CString]) -> std::result::Result<OwnedFd, (Stage, Errno)> {
+    let make = || {
+        let fs = mount::fsopen(c"proc")?;
+        mount::fsconfig_create(fs.as_fd())?;
+        // Read-only as a whole: `/proc/sys` with it, whoever the host takes us for.
+        let flags = mount::ATTR_NOSUID | mount::ATTR_NODEV | mount::ATTR_NOEXEC | mount::ATTR_RDONLY;
+        let proc = mount::fsmount(fs.as_fd(), flags)?;
+        mount::detach(c"/proc")?;
+        let target = descriptor::open(c"/proc", libc::O_PATH | libc::O_DIRECTORY)?;
+        mount::move_mount(proc.as_fd(), target.as_fd())?;
+        Ok(proc)
+    };
+    let proc = make().map_err(|errno| (Stage::MountProc, errno))?;
+    for mask in masks {
+        cover(mask).map_err(|errno| (Stage::MaskProc, errno))?;
+    }
+    Ok(proc)
+}
+
+fn cover(path: &CString) -> std::result::Result<(), Errno> {
+    let target = match descriptor::open(path, libc::O_PATH | libc::O_NOFOLLOW) {
+        Err(Errno::ENOENT) => return Ok(()),
+        target => target?,
+    };
+    let is_directory = fstat(&target)?.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFDIR.bits();
+    let source = descriptor::open(if is_directory { c"/mnt" } else { c"/dev/null" }, libc::O_PATH)?;
+    let source = mount::open_tree(source.as_fd(), Depth::Single)?;
+    mount::move_mount(source.as_fd(), target.as_fd())
+}

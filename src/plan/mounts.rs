@@ -1,0 +1,159 @@
+//! The cell's tree, as steps: system, devices, scratch, roots, masks, in this order.
+
+use super::cell::{Executable, Identity, MaskHolds, Origin, Step, Writable};
+use crate::host::System;
+use crate::host::programs::{Kept, Listed, Unlisted};
+use crate::host::system::Top;
+use crate::path::{CellPath, HostPath};
+use crate::policy::{Access, Policy};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// A directory with more programs to cover than this is rebuilt from what stays, when that is less.
+const MANY_MASKS: usize = 8;
+
+pub fn steps(policy: &Policy, system: &System, identity: &Identity) -> Vec<Step> {
+    let anything_runs = if system.programs.listed.is_some() { Executable::No } else { Executable::Yes };
+    let mut steps = skeleton(policy, identity);
+    steps.extend(operating_system(system));
+    steps.extend(devices());
+    for (at, name, mode) in [
+        ("/tmp", "tmp", 0o1777),
+        ("/var/tmp", "var-tmp", 0o1777),
+        ("/home/agent", "home", 0o700),
+        ("/dev/shm", "shm", 0o1777),
+    ] {
+        steps.push(Step::Scratch { at: CellPath::new(at), name: name.into(), mode, executable: anything_runs });
+    }
+    steps.extend(roots(policy, system, anything_runs));
+    steps.extend(programs(system));
+    steps.push(Step::SealSkeleton);
+    steps
+}
+
+fn skeleton(policy: &Policy, identity: &Identity) -> Vec<Step> {
+    let file = |at: &str, text: String| Step::File { at: CellPath::new(at), text };
+    let directory = |at: &str, mode| Step::Directory { at: CellPath::new(at), mode };
+    let (uid, gid) = (identity.inner_uid, identity.inner_gid);
+    let shell = policy.commands.shell.as_deref().unwrap_or(Path::new("/bin/sh")).display();
+    let root = if uid == 0 { "" } else { "root:x:0:0:root:/root:/usr/sbin/nologin\n" };
+    let root_group = if gid == 0 { "" } else { "root:x:0:\n" };
+    let nobody = "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n";
+    vec![
+        directory("/proc", 0o555),
+        // Empty: what directories in `/proc` are covered with.
+        directory("/mnt", 0o555),
+        directory("/run", 0o755),
+        directory("/var", 0o755),
+        file("/etc/passwd", format!("agent:x:{uid}:{gid}:agent:/home/agent:{shell}\n{root}{nobody}")),
+        file("/etc/group", format!("agent:x:{gid}:\n{root_group}tty:x:5:\nnogroup:x:65534:\n")),
+        file("/etc/hosts", "127.0.0.1 localhost stockade\n::1 localhost\n".into()),
+        file("/etc/hostname", "stockade\n".into()),
+        file("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n".into()),
+        file("/etc/gitconfig", "[safe]\n\tdirectory = *\n".into()),
+    ]
+}
+
+fn bind(from: impl Into<PathBuf>, origin: Origin, writable: Writable, executable: Executable) -> Step {
+    let from = HostPath::new(from);
+    Step::Bind { at: from.in_cell(), from, origin, writable, executable }
+}
+
+fn operating_system(system: &System) -> Vec<Step> {
+    let shown = |path: &Path| bind(path, Origin::System, Writable::No, Executable::Yes);
+    // The kernel lets us mount a fresh `/proc` only where one is already in sight; each process replaces it.
+    let mut steps = vec![shown(Path::new("/usr")), shown(Path::new("/proc"))];
+    for top in &system.top {
+        steps.push(match top {
+            Top::Link { at, to } => Step::Link { at: CellPath::new(at), to: to.display().to_string() },
+            Top::Directory(path) => shown(path),
+        });
+    }
+    steps.extend(system.etc.iter().map(|path| shown(path)));
+    steps
+}
+
+fn devices() -> Vec<Step> {
+    let node = |name: &str| bind(format!("/dev/{name}"), Origin::Device, Writable::Yes, Executable::No);
+    let link = |name: &str, to: &str| Step::Link { at: CellPath::new(format!("/dev/{name}")), to: to.into() };
+    let mut steps: Vec<Step> = ["null", "zero", "full", "random", "urandom", "tty"].map(node).into();
+    steps.push(Step::Terminals { at: CellPath::new("/dev/pts") });
+    steps.push(link("ptmx", "pts/ptmx"));
+    steps.push(link("fd", "/proc/self/fd"));
+    for (number, name) in ["stdin", "stdout", "stderr"].into_iter().enumerate() {
+        steps.push(link(name, &format!("/proc/self/fd/{number}")));
+    }
+    steps
+}
+
+/// The rule for each path: the most specific path wins, and on a tie the stricter one.
+pub fn rules(policy: &Policy, hidden: &[PathBuf]) -> BTreeMap<PathBuf, Access> {
+    let mut rules: BTreeMap<PathBuf, Access> = BTreeMap::new();
+    let grants = policy.filesystem.grants.iter().map(|grant| (grant.path.clone(), grant.access));
+    for (path, access) in grants.chain(hidden.iter().map(|path| (path.clone(), Access::Hidden))) {
+        rules.entry(path).and_modify(|known| *known = access.max(*known)).or_insert(access);
+    }
+    rules
+}
+
+fn roots(policy: &Policy, system: &System, executable: Executable) -> Vec<Step> {
+    let rules = rules(policy, &system.hidden);
+    // A BTreeMap of paths is sorted by component, so a path comes after everything above it.
+    let mut steps = Vec::new();
+    for (path, access) in &rules {
+        let below = |other: &&PathBuf| other.starts_with(path) && *other != path;
+        steps.push(match access {
+            Access::ReadWrite => bind(path, Origin::Root, Writable::Yes, executable),
+            Access::ReadOnly => bind(path, Origin::Root, Writable::No, executable),
+            Access::Hidden => {
+                let grants = rules.iter().filter(|(_, access)| **access != Access::Hidden).any(|(p, _)| below(&p));
+                let holds = if grants { MaskHolds::Grants } else { MaskHolds::Nothing };
+                Step::Mask { at: CellPath::new(path), holds }
+            }
+        });
+    }
+    steps.extend(system.programs.listed.iter().flat_map(|listed| executable_roots(&rules, listed)));
+    steps
+}
+
+/// Allowed programs inside a root: mounted once more over themselves, executable this time.
+fn executable_roots(rules: &BTreeMap<PathBuf, Access>, listed: &Listed) -> Vec<Step> {
+    let rule = |path: &PathBuf| rules.iter().rev().find(|(root, _)| path.starts_with(root)).map(|(_, access)| *access);
+    let step = |path: &PathBuf, most: Writable| {
+        let writable = match rule(path)? {
+            Access::ReadWrite => most,
+            Access::ReadOnly => Writable::No,
+            Access::Hidden => return None,
+        };
+        Some(bind(path, Origin::Root, writable, Executable::Yes))
+    };
+    // An allowed file is read-only: else the agent could put another program into it.
+    let directories = listed.directories.iter().filter_map(|path| step(path, Writable::Yes));
+    directories.chain(listed.allowed.iter().filter_map(|path| step(path, Writable::No))).collect()
+}
+
+/// Blocked programs, and with an explicit list every other compiled program, can neither run nor be read.
+fn programs(system: &System) -> Vec<Step> {
+    let mask = |path: &PathBuf| Step::Mask { at: CellPath::new(path), holds: MaskHolds::Nothing };
+    let mut steps: Vec<Step> = Vec::new();
+    for unlisted in system.programs.listed.iter().flat_map(|listed| &listed.others) {
+        if unlisted.programs.len() > MANY_MASKS && unlisted.rest.len() < unlisted.programs.len() {
+            steps.extend(rebuild(unlisted));
+        } else {
+            steps.extend(unlisted.programs.iter().map(mask));
+        }
+    }
+    steps.extend(system.programs.blocked.iter().map(mask));
+    steps
+}
+
+/// Covers a directory and puts back what may stay.
+fn rebuild(unlisted: &Unlisted) -> Vec<Step> {
+    let at = CellPath::new(&unlisted.directory);
+    let mut steps = vec![Step::Mask { at, holds: MaskHolds::Rebuilt }];
+    steps.extend(unlisted.rest.iter().map(|kept| match kept {
+        Kept::Link { at, to } => Step::Link { at: CellPath::new(at), to: to.display().to_string() },
+        Kept::File(path) => bind(path, Origin::System, Writable::No, Executable::Yes),
+    }));
+    steps
+}

@@ -1,0 +1,7 @@
+//! Attempts on the kernel wall.
+
+use super::Attempt;
+
+pub fn attempt(_words: &[&str]) -> Option<Attempt> {
+    None
+}
