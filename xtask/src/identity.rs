@@ -140,9 +140,7 @@ impl Identity {
         }
         // The move into the leaf needs root, so it comes before the drop.
         let (uid, gid) = (self.uid, self.gid);
-        enter.push(format!(
-            " && exec setpriv --reuid {uid} --regid {gid} --clear-groups --inh-caps=-all -- \"$@\""
-        ));
+        enter.push(format!(" && exec setpriv --reuid {uid} --regid {gid} --clear-groups --inh-caps=-all -- \"$@\""));
         let leaf = self.prefix.pop().unwrap_or_else(|| "none".into());
         self.prefix = vec!["sh".into(), "-c".into(), enter, leaf];
         Ok(())
@@ -232,11 +230,7 @@ fn make_account() -> Result {
         return Ok(());
     }
     let words = ["--system", "--user-group", "--create-home", "--shell"];
-    run_quietly(
-        Command::new("useradd")
-            .args(words)
-            .args(["/bin/bash", ACCOUNT]),
-    )
+    run_quietly(Command::new("useradd").args(words).args(["/bin/bash", ACCOUNT]))
 }
 
 fn number_or_name(flags: &[&str]) -> Result<String> {

@@ -102,9 +102,7 @@ fn cgroups(dir: &Path, found: &mut BTreeSet<Leftover>) {
 /// A cell's group, `stockade.<pid namespace>.<broker pid>.<start>.<cell>`, is left behind only when its broker is gone.
 fn has_living_owner(name: &str) -> bool {
     let mut parts = name.strip_prefix("stockade.").unwrap_or("").split('.');
-    parts
-        .nth(1)
-        .is_some_and(|pid| Path::new("/proc").join(pid).exists())
+    parts.nth(1).is_some_and(|pid| Path::new("/proc").join(pid).exists())
 }
 
 /// Processes of the test account, and any that come from the stage.
@@ -119,8 +117,7 @@ fn processes(stage: &Path, identity: &Identity, found: &mut BTreeSet<Leftover>) 
             let rest = lines.find_map(|line| line.strip_prefix(key))?;
             rest.split_whitespace().next()
         };
-        let is_account = identity.who == Who::User
-            && identity.uid.to_string() == field("Uid:").unwrap_or_default();
+        let is_account = identity.who == Who::User && identity.uid.to_string() == field("Uid:").unwrap_or_default();
         let is_staged = runs_from(&dir, stage);
         // Started by the account itself, everything the person runs would be found here.
         let counts = is_staged || is_account && !identity.delegated().is_empty();
@@ -136,8 +133,7 @@ fn runs_from(dir: &Path, stage: &Path) -> bool {
     let environment = fs::read(dir.join("environ")).unwrap_or_default();
     let stage_name = stage.as_os_str().as_encoded_bytes();
     let mut windows = environment.windows(stage_name.len());
-    windows.any(|window| window == stage_name)
-        || fs::read_link(dir.join("exe")).is_ok_and(|exe| exe.starts_with(stage))
+    windows.any(|window| window == stage_name) || fs::read_link(dir.join("exe")).is_ok_and(|exe| exe.starts_with(stage))
 }
 
 fn mounts(found: &mut BTreeSet<Leftover>) {

@@ -45,13 +45,5 @@ fn dispatch(words: &[String]) -> Result {
 }
 
 fn usage() -> String {
-    [
-        "usage: cargo xtask VERB",
-        test::USAGE,
-        ci::USAGE,
-        tidy::USAGE,
-        kernels::USAGE,
-        bench::USAGE,
-    ]
-    .join("\n  ")
+    ["usage: cargo xtask VERB", test::USAGE, ci::USAGE, tidy::USAGE, kernels::USAGE, bench::USAGE].join("\n  ")
 }

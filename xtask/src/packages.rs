@@ -18,10 +18,7 @@ use Proof::{File, Program, PythonModule};
 
 const NEEDS: &[(&str, Proof)] = &[
     ("bubblewrap", Program("bwrap")),
-    (
-        "ca-certificates",
-        File("/etc/ssl/certs/ca-certificates.crt"),
-    ),
+    ("ca-certificates", File("/etc/ssl/certs/ca-certificates.crt")),
     ("gcc", Program("gcc")),
     ("gdb", Program("gdb")),
     ("git", Program("git")),
@@ -58,11 +55,7 @@ pub fn ensure() -> Result {
     let Err(reason) = install(&missing) else {
         return Ok(());
     };
-    let text = format!(
-        "not installed: {}: {reason}\nhint: apt-get install {}",
-        missing.join(" "),
-        missing.join(" ")
-    );
+    let text = format!("not installed: {}: {reason}\nhint: apt-get install {}", missing.join(" "), missing.join(" "));
     if in_ci() {
         return Err(text);
     }
@@ -106,9 +99,8 @@ impl Proof {
         match self {
             Program(name) => find_program(name).is_some(),
             File(path) => Path::new(path).exists(),
-            PythonModule(name) => find_program("python3").is_some_and(|python| {
-                output(Command::new(python).args(["-c", &format!("import {name}")])).is_ok()
-            }),
+            PythonModule(name) => find_program("python3")
+                .is_some_and(|python| output(Command::new(python).args(["-c", &format!("import {name}")])).is_ok()),
         }
     }
 }

@@ -78,9 +78,7 @@ impl Round<'_> {
         ];
         for (key, value) in std::env::vars_os() {
             let Ok(key) = key.into_string() else { continue };
-            if ["CI", "TERM", "RUST_BACKTRACE"].contains(&&*key)
-                || key.starts_with("STOCKADE_TEST_")
-            {
+            if ["CI", "TERM", "RUST_BACKTRACE"].contains(&&*key) || key.starts_with("STOCKADE_TEST_") {
                 env.push((key, value));
             }
         }

@@ -24,11 +24,7 @@ impl<T, E: Display> About<T> for std::result::Result<T, E> {
 /// Runs a command with its output passed through.
 pub fn run(command: &mut Command) -> Result {
     let status = command.status().about(describe(command))?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(format!("`{}` ended with {status}", describe(command)))
-    }
+    if status.success() { Ok(()) } else { Err(format!("`{}` ended with {status}", describe(command))) }
 }
 
 /// Runs a command in silence; what it printed is part of the error.
@@ -38,30 +34,19 @@ pub fn run_quietly(command: &mut Command) -> Result {
 
 /// Runs a command and gives back its standard output.
 pub fn output(command: &mut Command) -> Result<String> {
-    let done = command
-        .stdin(Stdio::null())
-        .output()
-        .about(describe(command))?;
+    let done = command.stdin(Stdio::null()).output().about(describe(command))?;
     if done.status.success() {
         return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
     }
     let said = String::from_utf8_lossy(&done.stderr);
-    Err(format!(
-        "`{}` ended with {}\n{}",
-        describe(command),
-        done.status,
-        said.trim_end()
-    ))
+    Err(format!("`{}` ended with {}\n{}", describe(command), done.status, said.trim_end()))
 }
 
 /// Where a program is, looked for in the directories every user has.
 ///
 /// A program that only the caller's `PATH` reaches, in a home say, is no use to a test user.
 pub fn find_program(name: &str) -> Option<PathBuf> {
-    SYSTEM_PATH
-        .split(':')
-        .map(|dir| Path::new(dir).join(name))
-        .find(|path| path.is_file())
+    SYSTEM_PATH.split(':').map(|dir| Path::new(dir).join(name)).find(|path| path.is_file())
 }
 
 pub const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -69,9 +54,7 @@ pub const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
 /// The root of the checkout.
 pub fn repo() -> PathBuf {
     let manifest = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
-    manifest
-        .and_then(|dir| dir.parent().map(Path::to_path_buf))
-        .unwrap_or_else(|| PathBuf::from("."))
+    manifest.and_then(|dir| dir.parent().map(Path::to_path_buf)).unwrap_or_else(|| PathBuf::from("."))
 }
 
 /// `cargo`, the one that runs us, in the root of the checkout.

@@ -70,11 +70,7 @@ impl Built {
 
 impl TestBinary {
     fn new(name: &str, path: PathBuf, integration: bool) -> TestBinary {
-        TestBinary {
-            name: name.to_owned(),
-            path,
-            integration,
-        }
+        TestBinary { name: name.to_owned(), path, integration }
     }
 }
 
@@ -85,22 +81,12 @@ pub struct Stage {
 }
 
 /// What tests read from the repository.
-const DATA: &[&str] = &[
-    "Cargo.lock",
-    "Cargo.toml",
-    "README.md",
-    "docs",
-    "policies",
-    "src",
-    "tests",
-];
+const DATA: &[&str] = &["Cargo.lock", "Cargo.toml", "README.md", "docs", "policies", "src", "tests"];
 
 impl Stage {
     /// Copies the chosen test binaries, the programs and the data into a new directory.
     pub fn fill(dir: &Path, built: &Built, choose: impl Fn(&TestBinary) -> bool) -> Result<Stage> {
-        let stage = Stage {
-            dir: dir.to_path_buf(),
-        };
+        let stage = Stage { dir: dir.to_path_buf() };
         for folder in ["tests", "bin", "repo"] {
             fs::create_dir_all(dir.join(folder)).about(dir.display())?;
         }
@@ -141,7 +127,5 @@ pub fn toolchain() -> Option<PathBuf> {
 }
 
 fn copy(from: &Path, to: &Path) -> Result {
-    fs::copy(from, to)
-        .map(|_| ())
-        .about(format!("copy {} to {}", from.display(), to.display()))
+    fs::copy(from, to).map(|_| ()).about(format!("copy {} to {}", from.display(), to.display()))
 }

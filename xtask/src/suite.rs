@@ -38,11 +38,7 @@ impl AddAssign for Tally {
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Tally {
-            passed,
-            failed,
-            skipped,
-        } = self;
+        let Tally { passed, failed, skipped } = self;
         write!(f, "{passed} passed, {failed} failed, {skipped} skipped")
     }
 }
@@ -55,11 +51,7 @@ impl Tally {
             let (part, word) = numbers.next()?;
             part.strip_suffix(word)?.trim().parse().ok()
         };
-        Some(Tally {
-            passed: next()?,
-            failed: next()?,
-            skipped: next()?,
-        })
+        Some(Tally { passed: next()?, failed: next()?, skipped: next()? })
     }
 }
 
@@ -172,10 +164,7 @@ mod tests {
 
     fn hear(text: &str) -> (Tally, Vec<&str>) {
         let mut listener = Listener::default();
-        let shown = text
-            .lines()
-            .filter_map(|line| listener.hear(line))
-            .collect();
+        let shown = text.lines().filter_map(|line| listener.hear(line)).collect();
         (listener.tally, shown)
     }
 
@@ -194,24 +183,13 @@ mod tests {
         let (tally, shown) = hear(
             "successes:\n    a\n\nfailures:\n\n---- b stdout ----\nwhy\n\ntest result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured",
         );
-        assert_eq!(
-            tally,
-            Tally {
-                passed: 1,
-                failed: 1,
-                skipped: 0
-            }
-        );
+        assert_eq!(tally, Tally { passed: 1, failed: 1, skipped: 0 });
         assert!(shown.contains(&"why"));
     }
 
     #[test]
     fn a_tally_reads_back() {
-        let tally = Tally {
-            passed: 12,
-            failed: 0,
-            skipped: 3,
-        };
+        let tally = Tally { passed: 12, failed: 0, skipped: 3 };
         assert_eq!(Tally::parse(&tally.to_string()), Some(tally));
         assert_eq!(Tally::parse("12 passed"), None);
     }

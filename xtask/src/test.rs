@@ -16,8 +16,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-pub const USAGE: &str =
-    "test [--as root|user|both] [FILTER…]   all tests, as root and as an ordinary user";
+pub const USAGE: &str = "test [--as root|user|both] [FILTER…]   all tests, as root and as an ordinary user";
 
 /// Not `/tmp`, which is often small, `noexec`, or hidden from a cell.
 const STAGES: &str = "/var/tmp";
@@ -90,11 +89,7 @@ fn identify(who: Who) -> Result<Identity> {
 /// Removes the stage of a run that was killed; the lock says that none is alive.
 fn clear_stale() -> Result {
     for entry in fs::read_dir(STAGES).about(STAGES)?.flatten() {
-        if entry
-            .file_name()
-            .to_string_lossy()
-            .starts_with(STAGE_PREFIX)
-        {
+        if entry.file_name().to_string_lossy().starts_with(STAGE_PREFIX) {
             let toolchain = Some(entry.path().join("toolchain"));
             let stage = Stage { dir: entry.path() };
             Place { stage, toolchain }.clear();
@@ -122,12 +117,7 @@ impl Place {
         if let Some(path) = &self.toolchain {
             env.push(("STOCKADE_TOOLCHAIN".into(), path.into()));
         }
-        let round = Round {
-            stage: &self.stage,
-            filters,
-            limit_seconds: BINARY_LIMIT_SECONDS,
-            env,
-        };
+        let round = Round { stage: &self.stage, filters, limit_seconds: BINARY_LIMIT_SECONDS, env };
         let mut tally = round.run(identity)?;
         let left = identity.remove_delegation();
         if !left.is_empty() {

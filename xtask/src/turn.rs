@@ -16,13 +16,7 @@ pub struct Turn {
 /// Waits until no other run is under way.
 pub fn take() -> Result<Turn> {
     let path = Path::new("/run/lock/stockade-test.lock");
-    let open = || {
-        File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(path)
-    };
+    let open = || File::options().create(true).truncate(false).write(true).open(path);
     // Made by another user the file may not be ours to write, but a lock needs no more than reading.
     let file = open().or_else(|_| File::open(path)).about(path.display())?;
     if file.try_lock().is_err() {

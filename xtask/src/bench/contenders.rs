@@ -33,10 +33,7 @@ pub fn all(workspace: &Path) -> Vec<Contender> {
 /// A program that did nothing would win every race.
 fn passes_status_on(stockade: &OsStr) -> bool {
     let words = ["run", "--", "/bin/sh", "-c", "exit 42"];
-    let status = Command::new(stockade)
-        .args(words)
-        .stdin(Stdio::null())
-        .status();
+    let status = Command::new(stockade).args(words).stdin(Stdio::null()).status();
     status.is_ok_and(|status| status.code() == Some(42))
 }
 
@@ -71,9 +68,5 @@ fn start(program: &OsString, words: &[OsString]) -> Result {
     let mut command = Command::new(program);
     command.args(words).stdin(Stdio::null());
     let status = command.status().about(program.display())?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(format!("{} ended with {status}", program.display()))
-    }
+    if status.success() { Ok(()) } else { Err(format!("{} ended with {status}", program.display())) }
 }

@@ -26,14 +26,8 @@ impl fmt::Debug for Contender {
 }
 
 impl Contender {
-    pub fn new(
-        name: &'static str,
-        open: impl Fn() -> Result<Client> + Sync + 'static,
-    ) -> Contender {
-        Contender {
-            name,
-            open: Box::new(open),
-        }
+    pub fn new(name: &'static str, open: impl Fn() -> Result<Client> + Sync + 'static) -> Contender {
+        Contender { name, open: Box::new(open) }
     }
 
     pub fn try_once(&self) -> Result {
@@ -88,10 +82,8 @@ pub fn throughput(contenders: &[Contender], clients: usize, burst: Duration) -> 
         }
     }
     let rows = contenders.iter().zip(done);
-    let rows = rows.map(|(contender, sum)| Row::Throughput {
-        name: contender.name,
-        per_second: sum / f64::from(PASSES),
-    });
+    let rows =
+        rows.map(|(contender, sum)| Row::Throughput { name: contender.name, per_second: sum / f64::from(PASSES) });
     Ok(Table::new(rows.collect()))
 }
 

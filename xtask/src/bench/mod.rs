@@ -18,8 +18,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub const USAGE: &str =
-    "bench launch [--rounds N]   starts of /bin/true: plain, bubblewrap, stockade";
+pub const USAGE: &str = "bench launch [--rounds N]   starts of /bin/true: plain, bubblewrap, stockade";
 
 /// Starts of each contender in the tight loop; after idle a tenth of it.
 const ROUNDS: usize = 1000;
@@ -72,10 +71,7 @@ pub fn run_here(words: &[String]) -> Result {
     println!("\nlatency, {rounds} starts each, one after the other");
     latency(&contenders, rounds, Pace::Tight)?.print();
     let slow = (rounds / 10).max(10);
-    println!(
-        "\nlatency after {} ms of idle, {slow} starts each",
-        IDLE.as_millis()
-    );
+    println!("\nlatency after {} ms of idle, {slow} starts each", IDLE.as_millis());
     latency(&contenders, slow, Pace::After(IDLE))?.print();
     println!("\n{CLIENTS} clients at once, starts per second");
     throughput(&contenders, CLIENTS, BURST)?.print();

@@ -31,15 +31,8 @@ impl Samples {
 /// What was found out about one contender.
 #[derive(Clone, Debug)]
 pub enum Row {
-    Latency {
-        name: &'static str,
-        median: Duration,
-        p90: Duration,
-    },
-    Throughput {
-        name: &'static str,
-        per_second: f64,
-    },
+    Latency { name: &'static str, median: Duration, p90: Duration },
+    Throughput { name: &'static str, per_second: f64 },
 }
 
 #[derive(Clone, Debug)]
@@ -71,10 +64,7 @@ impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.rows.first() {
             Some(Row::Latency { .. }) => {
-                writeln!(
-                    f,
-                    "| start | median µs | p90 µs | × plain |\n|---|---:|---:|---:|"
-                )?;
+                writeln!(f, "| start | median µs | p90 µs | × plain |\n|---|---:|---:|---:|")?;
             }
             Some(Row::Throughput { .. }) => {
                 writeln!(f, "| start | per second | × plain |\n|---|---:|---:|")?;

@@ -18,10 +18,7 @@ pub struct Archive {
 impl Archive {
     /// Opens the suites, the preferred one first, and reads their package lists.
     pub fn open(cache: &Path, suites: &[&str]) -> Result<Archive> {
-        let archive = Archive {
-            dir: cache.join("apt").join(suites[0]),
-            preferred: suites[0].to_owned(),
-        };
+        let archive = Archive { dir: cache.join("apt").join(suites[0]), preferred: suites[0].to_owned() };
         for part in ["lists/partial", "cache/archives/partial"] {
             fs::create_dir_all(archive.dir.join(part)).about("apt directories")?;
         }
@@ -33,15 +30,8 @@ impl Archive {
 
     /// Names and relations of the packages that `package` depends on directly.
     pub fn depends(&self, package: &str) -> Result<Vec<String>> {
-        let text = output(self.apt("apt-cache").args([
-            "depends",
-            "--no-recommends",
-            "--no-suggests",
-            package,
-        ]))?;
-        let names = text
-            .lines()
-            .filter_map(|line| line.trim().strip_prefix("Depends: "));
+        let text = output(self.apt("apt-cache").args(["depends", "--no-recommends", "--no-suggests", package]))?;
+        let names = text.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
         Ok(names.map(str::to_owned).collect())
     }
 
@@ -94,11 +84,7 @@ impl Archive {
 pub fn sources(suites: &[&str]) -> Result<String> {
     let mirror = mirror()?;
     let keyring = "/usr/share/keyrings/debian-archive-keyring.gpg";
-    let signed = if Path::new(keyring).exists() {
-        format!("[signed-by={keyring}] ")
-    } else {
-        String::new()
-    };
+    let signed = if Path::new(keyring).exists() { format!("[signed-by={keyring}] ") } else { String::new() };
     let line = |suite: &&str| format!("deb {signed}{mirror} {suite} main\n");
     Ok(suites.iter().map(line).collect())
 }
@@ -112,27 +98,19 @@ pub fn codename() -> Result<String> {
     };
     match (value("ID"), value("VERSION_CODENAME")) {
         (Some("debian"), Some(name)) => Ok(name.to_owned()),
-        _ => Err(
-            "this is not a Debian release\nhint: run `cargo xtask kernels` on Debian 12 or later"
-                .into(),
-        ),
+        _ => Err("this is not a Debian release\nhint: run `cargo xtask kernels` on Debian 12 or later".into()),
     }
 }
 
 fn mirror() -> Result<String> {
     let release = codename()?;
     let format = "$(REPO_URI) $(RELEASE)";
-    let text = output(Command::new("apt-get").args([
-        "indextargets",
-        "--format",
-        format,
-        "Created-By: Packages",
-    ]))?;
+    let text = output(Command::new("apt-get").args(["indextargets", "--format", format, "Created-By: Packages"]))?;
     let mut pairs = text.lines().filter_map(|line| line.split_once(' '));
     let found = pairs.find(|(_, suite)| *suite == release || *suite == "stable");
-    found.map(|(uri, _)| uri.to_owned()).ok_or_else(|| {
-        format!("apt has no source for `{release}`\nhint: run `apt-get update` first")
-    })
+    found
+        .map(|(uri, _)| uri.to_owned())
+        .ok_or_else(|| format!("apt has no source for `{release}`\nhint: run `apt-get update` first"))
 }
 
 fn unpack_all(from: &Path, root: &Path) -> Result {

@@ -74,9 +74,7 @@ impl Boot<'_> {
         command.arg("-initrd").arg(&self.kernel.initramfs);
         command.arg("-append");
         command.arg("console=ttyS0 loglevel=4 panic=-1 random.trust_cpu=on");
-        command
-            .arg("-serial")
-            .arg(format!("file:{}", log.display()));
+        command.arg("-serial").arg(format!("file:{}", log.display()));
         command.args(["-serial", "stdio"]);
         for disk in [self.userland, self.payload] {
             let disk = disk.display();
@@ -84,27 +82,15 @@ impl Boot<'_> {
             command.args(["-drive", &drive]);
         }
         command.args(["-device", "virtio-rng-pci"]);
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(errors);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(errors);
         command.spawn().about("qemu-system-x86_64")
     }
 }
 
 /// Follows the results until the end mark; gives back why it stopped earlier.
-fn listen(
-    lines: &Receiver<String>,
-    start: Instant,
-    limit: Duration,
-    report: &mut Report,
-) -> Option<String> {
+fn listen(lines: &Receiver<String>, start: Instant, limit: Duration, report: &mut Report) -> Option<String> {
     loop {
-        let allowed = if report.up_after.is_some() {
-            limit
-        } else {
-            UP_WITHIN
-        };
+        let allowed = if report.up_after.is_some() { limit } else { UP_WITHIN };
         let left = allowed.saturating_sub(start.elapsed());
         let Ok(line) = lines.recv_timeout(left) else {
             let seconds = start.elapsed().as_secs();

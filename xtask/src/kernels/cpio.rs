@@ -29,21 +29,7 @@ impl Cpio {
         let size = u32::try_from(content.len()).expect("an initramfs file is below 4 GiB");
         let name_size = u32::try_from(name.len() + 1).expect("a name is short");
         // inode, mode, uid, gid, links, time, size, device (2), node (2), name size, checksum
-        let fields = [
-            self.entries,
-            mode,
-            0,
-            0,
-            1,
-            0,
-            size,
-            0,
-            0,
-            0,
-            0,
-            name_size,
-            0,
-        ];
+        let fields = [self.entries, mode, 0, 0, 1, 0, size, 0, 0, 0, 0, name_size, 0];
         self.bytes.extend(b"070701");
         for field in fields {
             self.bytes.extend(format!("{field:08x}").bytes());

@@ -22,9 +22,7 @@ const WORK: &str = "/var/lib/stockade-guest";
 pub fn run(words: &[String]) -> Result {
     let (mode, filters) = words.split_first().ok_or("guest: what to run?")?;
     println!("{UP}");
-    let copied = std::process::Command::new("cp")
-        .args(["-r", STAGE, WORK])
-        .status();
+    let copied = std::process::Command::new("cp").args(["-r", STAGE, WORK]).status();
     copied.about("copy the stage")?;
     let stage = Stage { dir: WORK.into() };
     let round = Round {
@@ -67,11 +65,7 @@ fn refuses(round: &Round, identity: &Identity) -> Result<Tally> {
         let refused = done.status.code() == Some(REFUSED) || words[0] == "doctor";
         let passed = named && refused && !done.status.success();
         println!("{}", claim(words, identity.who, passed));
-        tally += Tally {
-            passed: u32::from(passed),
-            failed: u32::from(!passed),
-            skipped: 0,
-        };
+        tally += Tally { passed: u32::from(passed), failed: u32::from(!passed), skipped: 0 };
     }
     Ok(tally)
 }
@@ -79,7 +73,5 @@ fn refuses(round: &Round, identity: &Identity) -> Result<Tally> {
 fn claim(words: &[&str], who: Who, holds: bool) -> String {
     let verdict = if holds { "ok" } else { "FAILED" };
     let words = words.join(" ");
-    format!(
-        "test `stockade {words}` as {who} names Landlock and the kernel and refuses ... {verdict}"
-    )
+    format!("test `stockade {words}` as {who} names Landlock and the kernel and refuses ... {verdict}")
 }

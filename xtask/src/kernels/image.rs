@@ -45,9 +45,7 @@ pub fn userland(cache: &Path) -> Result<PathBuf> {
         return Ok(disk);
     }
     if !is_root() {
-        return Err(
-            "making the userland needs root\nhint: run `cargo xtask kernels` once as root".into(),
-        );
+        return Err("making the userland needs root\nhint: run `cargo xtask kernels` once as root".into());
     }
     if find_program("mmdebstrap").is_none() {
         packages::install(&["mmdebstrap"])?;
@@ -73,11 +71,7 @@ pub fn payload(cache: &Path, built: &Built, words: &[String]) -> Result<PathBuf>
     let tree = cache.join("payload");
     let _ = fs::remove_dir_all(&tree);
     let stage = Stage::fill(&tree.join("stage"), built, |binary| binary.integration)?;
-    for program in stage
-        .tests()?
-        .iter()
-        .chain([&stage.program("stockade"), &stage.program("probe")])
-    {
+    for program in stage.tests()?.iter().chain([&stage.program("stockade"), &stage.program("probe")]) {
         run_quietly(Command::new("strip").arg("--strip-debug").arg(program))?;
     }
     let runner = std::env::current_exe().about("ourselves")?;
@@ -92,19 +86,12 @@ pub fn payload(cache: &Path, built: &Built, words: &[String]) -> Result<PathBuf>
 /// Packs a directory into an ext4 disk with some room to write.
 fn make_disk(tree: &Path, disk: &Path, room: &str) -> Result {
     let size = crate::shell::output(Command::new("du").args(["-s", "--block-size=1M"]).arg(tree))?;
-    let size: u64 = size
-        .split_whitespace()
-        .next()
-        .unwrap_or("0")
-        .parse()
-        .about("du")?;
+    let size: u64 = size.split_whitespace().next().unwrap_or("0").parse().about("du")?;
     let room: u64 = room.trim_end_matches('M').parse().about("room")?;
     let _ = fs::remove_file(disk);
     let mut make = Command::new("mke2fs");
     make.args(["-q", "-t", "ext4", "-m", "0", "-d"]);
     // Small files round up to blocks and the journal takes its share.
-    make.arg(tree)
-        .arg(disk)
-        .arg(format!("{}M", size + size / 5 + room));
+    make.arg(tree).arg(disk).arg(format!("{}M", size + size / 5 + room));
     run_quietly(&mut make)
 }

@@ -29,26 +29,10 @@ pub struct Kernel {
 }
 
 pub const KERNELS: &[Kernel] = &[
-    Kernel {
-        name: "5.10",
-        suite: "bullseye",
-        expect: Expect::Refusal,
-    },
-    Kernel {
-        name: "6.1",
-        suite: "bookworm",
-        expect: Expect::Walls,
-    },
-    Kernel {
-        name: "6.12",
-        suite: "trixie",
-        expect: Expect::Walls,
-    },
-    Kernel {
-        name: "newest",
-        suite: "sid",
-        expect: Expect::Walls,
-    },
+    Kernel { name: "5.10", suite: "bullseye", expect: Expect::Refusal },
+    Kernel { name: "6.1", suite: "bookworm", expect: Expect::Walls },
+    Kernel { name: "6.12", suite: "trixie", expect: Expect::Walls },
+    Kernel { name: "newest", suite: "sid", expect: Expect::Walls },
 ];
 
 /// A kernel on disk, ready to be given to qemu.
@@ -96,10 +80,7 @@ impl Kernel {
         }
         let modules = find_modules(&tree)?;
         let release = modules.file_name().unwrap_or_default().to_string_lossy();
-        let images = [
-            tree.join(format!("boot/vmlinuz-{release}")),
-            modules.join("vmlinuz"),
-        ];
+        let images = [tree.join(format!("boot/vmlinuz-{release}")), modules.join("vmlinuz")];
         let image = images.iter().find(|path| path.exists());
         let initramfs = tree.join("initramfs");
         fs::write(&initramfs, make_initramfs(&tree, &modules)?).about(initramfs.display())?;
@@ -175,11 +156,7 @@ fn index_modules(dir: &Path, files: &mut BTreeMap<String, PathBuf>) {
     }
 }
 
-fn place_module(
-    name: &str,
-    files: &BTreeMap<String, PathBuf>,
-    order: &mut Vec<(String, Vec<u8>)>,
-) -> Result {
+fn place_module(name: &str, files: &BTreeMap<String, PathBuf>, order: &mut Vec<(String, Vec<u8>)>) -> Result {
     let name = name.replace('-', "_");
     let Some(path) = files.get(&name) else {
         return Ok(());
@@ -211,16 +188,8 @@ fn read_module(path: &Path) -> Result<Vec<u8>> {
     if path.extension().is_some_and(|end| end == "ko") {
         return fs::read(path).about(path.display());
     }
-    let done = Command::new("xz")
-        .arg("-dc")
-        .arg(path)
-        .output()
-        .about("xz")?;
-    if done.status.success() {
-        Ok(done.stdout)
-    } else {
-        Err(format!("{} is not an xz file", path.display()))
-    }
+    let done = Command::new("xz").arg("-dc").arg(path).output().about("xz")?;
+    if done.status.success() { Ok(done.stdout) } else { Err(format!("{} is not an xz file", path.display())) }
 }
 
 /// The version of qemu that runs these kernels soundly: Debian 12's own 7.2 corrupts 6.12 now and then.
@@ -242,19 +211,12 @@ pub fn qemu(cache: &Path) -> Result<Command> {
         println!("  fetch qemu");
         let release = super::archive::codename()?;
         let backports = format!("{release}-backports");
-        let suites: &[&str] = if release == "bookworm" {
-            &[&backports, &release]
-        } else {
-            &[&release]
-        };
+        let suites: &[&str] = if release == "bookworm" { &[&backports, &release] } else { &[&release] };
         Archive::open(cache, suites)?.unpack_with_missing("qemu-system-x86", &tree)?;
         fs::write(&done, "").about(done.display())?;
     }
     let mut command = Command::new(tree.join("usr/bin/qemu-system-x86_64"));
-    let libraries = [
-        tree.join("usr/lib/x86_64-linux-gnu"),
-        tree.join("lib/x86_64-linux-gnu"),
-    ];
+    let libraries = [tree.join("usr/lib/x86_64-linux-gnu"), tree.join("lib/x86_64-linux-gnu")];
     let libraries = std::env::join_paths(libraries).about("library path")?;
     command.env("LD_LIBRARY_PATH", libraries);
     command.arg("-L").arg(tree.join("usr/share/qemu"));

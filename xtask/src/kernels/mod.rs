@@ -19,7 +19,8 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-pub const USAGE: &str = "kernels [5.10|6.1|6.12|newest|all]… [--kvm] [--minutes N] [FILTER…]   the wall tests on other kernels";
+pub const USAGE: &str =
+    "kernels [5.10|6.1|6.12|newest|all]… [--kvm] [--minutes N] [FILTER…]   the wall tests on other kernels";
 
 /// The words of the command line, understood.
 #[derive(Debug)]
@@ -100,40 +101,23 @@ impl Request {
 
 /// Prints the table and turns any failure into an error.
 fn conclude(rows: &[(Kernel, String, Report)]) -> Result {
-    println!(
-        "\n{:8} {:26} {:>6} {:>7}  result",
-        "kernel", "release", "up", "total"
-    );
+    println!("\n{:8} {:26} {:>6} {:>7}  result", "kernel", "release", "up", "total");
     let mut sound = true;
     for (kernel, release, report) in rows {
-        let up = report
-            .up_after
-            .map_or("-".into(), |up| format!("{} s", up.as_secs()));
+        let up = report.up_after.map_or("-".into(), |up| format!("{} s", up.as_secs()));
         let total = format!("{} s", report.took.as_secs());
         let tallies = report.tallies.iter();
-        let mut results: Vec<_> = tallies
-            .map(|(who, tally)| format!("{who}: {tally}"))
-            .collect();
+        let mut results: Vec<_> = tallies.map(|(who, tally)| format!("{who}: {tally}")).collect();
         results.extend(report.trouble.clone());
         sound &= report.is_sound();
-        println!(
-            "{:8} {release:26} {up:>6} {total:>7}  {}",
-            kernel.name,
-            results.join("; ")
-        );
+        println!("{:8} {release:26} {up:>6} {total:>7}  {}", kernel.name, results.join("; "));
     }
-    if sound {
-        Ok(())
-    } else {
-        Err("not every kernel gave the right answer".into())
-    }
+    if sound { Ok(()) } else { Err("not every kernel gave the right answer".into()) }
 }
 
 impl Report {
     fn is_sound(&self) -> bool {
-        self.trouble.is_none()
-            && self.tallies.len() == 2
-            && self.tallies.iter().all(|(_, tally)| tally.failed == 0)
+        self.trouble.is_none() && self.tallies.len() == 2 && self.tallies.iter().all(|(_, tally)| tally.failed == 0)
     }
 }
 
@@ -142,9 +126,5 @@ fn show_end_of(log: &Path) {
     let text = String::from_utf8_lossy(&text);
     let lines: Vec<&str> = text.lines().collect();
     let from = lines.len().saturating_sub(30);
-    println!(
-        "-- the end of {}:\n{}",
-        log.display(),
-        lines[from..].join("\n")
-    );
+    println!("-- the end of {}:\n{}", log.display(), lines[from..].join("\n"));
 }

@@ -40,10 +40,7 @@ pub fn check(source: &Source) -> Vec<Finding> {
         let allowed = target > row || word.name == from || ALONG.contains(&(from, word.name));
         if !allowed {
             let way = if target == row { "sideways" } else { "upward" };
-            let message = format!(
-                "`{from}` imports `{}`, which is {way} in the tree",
-                word.name
-            );
+            let message = format!("`{from}` imports `{}`, which is {way} in the tree", word.name);
             findings.push(source.error(word.at, message));
         }
     }
@@ -75,15 +72,9 @@ mod tests {
 
     #[test]
     fn neighbours_do_not_meet_but_all_reach_sys() {
-        assert_eq!(
-            messages("src/launch/cell.rs", "crate::worker::start()").len(),
-            1
-        );
+        assert_eq!(messages("src/launch/cell.rs", "crate::worker::start()").len(), 1);
         assert!(messages("src/host/mod.rs", "use crate::sys::probe;").is_empty());
-        assert_eq!(
-            messages("src/sys/mod.rs", "use crate::host::Host;").len(),
-            1
-        );
+        assert_eq!(messages("src/sys/mod.rs", "use crate::host::Host;").len(), 1);
     }
 
     #[test]

@@ -38,12 +38,7 @@ impl fmt::Display for Finding {
             Weight::Error => "error",
             Weight::Warning => "warning",
         };
-        let Finding {
-            path,
-            line,
-            message,
-            ..
-        } = self;
+        let Finding { path, line, message, .. } = self;
         write!(f, "{path}:{line}: {weight}: {message}")
     }
 }
@@ -65,9 +60,7 @@ pub fn run(words: &[String]) -> Result {
     for finding in &findings {
         println!("{finding}");
     }
-    let errors = findings
-        .iter()
-        .filter(|finding| finding.weight == Weight::Error);
+    let errors = findings.iter().filter(|finding| finding.weight == Weight::Error);
     match errors.count() {
         0 => {
             println!("tidy: {files} files");

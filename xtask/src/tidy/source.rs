@@ -185,9 +185,7 @@ fn raw_string(rest: &str) -> usize {
     };
     let end = format!("\"{}", "#".repeat(hashes));
     let open = 2 + hashes;
-    content
-        .find(&end)
-        .map_or(rest.len(), |at| open + at + end.len())
+    content.find(&end).map_or(rest.len(), |at| open + at + end.len())
 }
 
 /// A character literal; a lifetime or label is code.
@@ -229,10 +227,7 @@ mod tests {
 
     #[test]
     fn the_module_is_the_first_name_below_src() {
-        assert_eq!(
-            Source::read("src/launch/cgroup/v1.rs", "").module(),
-            "launch"
-        );
+        assert_eq!(Source::read("src/launch/cgroup/v1.rs", "").module(), "launch");
         assert_eq!(Source::read("src/wire.rs", "").module(), "wire");
     }
 }

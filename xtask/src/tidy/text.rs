@@ -13,15 +13,11 @@ const THEORY: &str = "src/launch/mod.rs";
 
 /// A file opens with what it is.
 pub fn opening(source: &Source) -> Option<Finding> {
-    let lines = source
-        .text
-        .lines()
-        .take_while(|line| line.starts_with("//!"));
+    let lines = source.text.lines().take_while(|line| line.starts_with("//!"));
     match lines.count() {
         0 => Some(source.error(0, "the file does not open with a `//!` doc".into())),
         count if count > LONGEST_OPENING && source.path != THEORY => {
-            let message =
-                format!("the opening doc has {count} lines; {LONGEST_OPENING} are enough");
+            let message = format!("the opening doc has {count} lines; {LONGEST_OPENING} are enough");
             Some(source.error(0, message))
         }
         _ => None,
@@ -60,9 +56,7 @@ pub fn unsafe_code(source: &Source) -> Vec<Finding> {
     let words = source.words().into_iter();
     let found = words.filter(|word| word.name == "unsafe");
     let message = "unsafe code outside `src/sys`";
-    found
-        .map(|word| source.error(word.at, message.into()))
-        .collect()
+    found.map(|word| source.error(word.at, message.into())).collect()
 }
 
 /// Directories of a machine the code was written on.
@@ -124,14 +118,8 @@ mod tests {
     #[test]
     fn allow_is_an_attribute_and_not_a_word() {
         let found = |text| allow_attributes(&Source::read("src/a.rs", text)).len();
-        assert_eq!(
-            found("#[allow(dead_code)]\n#![allow(x)]\n#[cfg_attr(a, allow(x))]"),
-            3
-        );
-        assert_eq!(
-            found("fn allow(x: u8) {}\nself.allow(3); // #[allow(x)]"),
-            0
-        );
+        assert_eq!(found("#[allow(dead_code)]\n#![allow(x)]\n#[cfg_attr(a, allow(x))]"), 3);
+        assert_eq!(found("fn allow(x: u8) {}\nself.allow(3); // #[allow(x)]"), 0);
     }
 
     #[test]
