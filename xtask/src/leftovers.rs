@@ -105,6 +105,12 @@ fn has_living_owner(name: &str) -> bool {
     parts.nth(1).is_some_and(|pid| Path::new("/proc").join(pid).exists())
 }
 
+/// Whether a file's name carries the number of a process that lives: another run's, as ours have ended.
+fn names_a_living_process(name: &str) -> bool {
+    let mut numbers = name.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty());
+    numbers.any(|pid| Path::new("/proc").join(pid).exists())
+}
+
 /// Processes of the test account, and any that come from the stage.
 fn processes(stage: &Path, identity: &Identity, found: &mut BTreeSet<Leftover>) {
     for dir in entries(Path::new("/proc")) {
@@ -149,7 +155,8 @@ fn files(stage: &Path, identity: &Identity, found: &mut BTreeSet<Leftover>) {
         found.insert(Leftover::File(path));
     }
     for path in SHARED_PLACES.iter().flat_map(|dir| entries(Path::new(dir))) {
-        let named = path.to_string_lossy().contains("stockade");
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let named = name.contains("stockade") && !names_a_living_process(&name);
         let owned = !identity.delegated().is_empty()
             && fs::symlink_metadata(&path).is_ok_and(|meta| meta.uid() == identity.uid);
         if named || owned {

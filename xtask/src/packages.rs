@@ -17,17 +17,21 @@ enum Proof {
 use Proof::{File, Program, PythonModule};
 
 const NEEDS: &[(&str, Proof)] = &[
+    ("bsdutils", Program("script")),
     ("bubblewrap", Program("bwrap")),
     ("ca-certificates", File("/etc/ssl/certs/ca-certificates.crt")),
+    ("curl", Program("curl")),
     ("gcc", Program("gcc")),
     ("gdb", Program("gdb")),
     ("git", Program("git")),
     ("iproute2", Program("ip")),
     ("libc6-dev", File("/usr/include/stdio.h")),
+    ("mawk", Program("awk")),
     ("make", Program("make")),
     ("nodejs", Program("node")),
     ("openssh-client", Program("ssh-keygen")),
     ("passwd", Program("useradd")),
+    ("perl", Program("perl")),
     ("procps", Program("ps")),
     ("python3", Program("python3")),
     ("python3-venv", PythonModule("ensurepip")),
@@ -37,6 +41,7 @@ const NEEDS: &[(&str, Proof)] = &[
     ("tar", Program("tar")),
     ("tmux", Program("tmux")),
     ("util-linux", Program("setpriv")),
+    ("vim", Program("vim")),
     ("xz-utils", Program("xz")),
 ];
 

@@ -17,6 +17,8 @@ pub struct Round<'a> {
     pub filters: &'a [String],
     /// How long one binary may take.
     pub limit_seconds: u32,
+    /// Where the Rust toolchain is, for tests that build with it.
+    pub toolchain: Option<&'a Path>,
     /// More variables for the tests.
     pub env: Vec<(String, OsString)>,
 }
@@ -60,11 +62,21 @@ impl Round<'_> {
         command
     }
 
+    fn path(&self) -> OsString {
+        let mut path = OsString::new();
+        if let Some(toolchain) = self.toolchain {
+            path.push(toolchain.join("bin"));
+            path.push(":");
+        }
+        path.push(SYSTEM_PATH);
+        path
+    }
+
     fn environment(&self, identity: &Identity) -> Vec<(String, OsString)> {
         let own = self.stage.dir.join(identity.who.to_string());
         let repo = self.stage.dir.join("repo");
         let mut env: Vec<(String, OsString)> = vec![
-            ("PATH".into(), SYSTEM_PATH.into()),
+            ("PATH".into(), self.path()),
             ("HOME".into(), own.join("home").into()),
             ("TMPDIR".into(), own.join("tmp").into()),
             ("USER".into(), identity.name.clone().into()),

@@ -11,7 +11,6 @@ use crate::shell::{About, Result, in_ci, is_root, run_quietly};
 use crate::stage::{self, Built, Stage};
 use crate::suite::{BINARY_LIMIT_SECONDS, Tally};
 use crate::turn;
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -113,11 +112,9 @@ impl Place {
     }
 
     fn round(&self, identity: &Identity, filters: &[String]) -> Result<Tally> {
-        let mut env: Vec<(String, OsString)> = Vec::new();
-        if let Some(path) = &self.toolchain {
-            env.push(("STOCKADE_TOOLCHAIN".into(), path.into()));
-        }
-        let round = Round { stage: &self.stage, filters, limit_seconds: BINARY_LIMIT_SECONDS, env };
+        let toolchain = self.toolchain.as_deref();
+        let round =
+            Round { stage: &self.stage, filters, limit_seconds: BINARY_LIMIT_SECONDS, toolchain, env: Vec::new() };
         let mut tally = round.run(identity)?;
         let left = identity.remove_delegation();
         if !left.is_empty() {

@@ -29,6 +29,7 @@ pub fn run(words: &[String]) -> Result {
         stage: &stage,
         filters,
         limit_seconds: 2 * BINARY_LIMIT_SECONDS,
+        toolchain: None,
         env: vec![("STOCKADE_TEST_SLOW".into(), "1".into())],
     };
     for identity in [Identity::root(), Identity::user()?] {

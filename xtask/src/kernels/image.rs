@@ -34,12 +34,15 @@ echo o > /proc/sysrq-trigger
 while :; do sleep 1; done
 "#;
 
+/// What a machine that builds us has anyway: a shell, a toolchain.
+const MORE: &[&str] = &["bash", "cargo", "mount"];
+
 /// The userland disk, from the cache or made now.
 pub fn userland(cache: &Path) -> Result<PathBuf> {
     let release = codename()?;
     let disk = cache.join(format!("userland-{release}.ext4"));
     let list = cache.join(format!("userland-{release}.packages"));
-    let wanted: Vec<&str> = packages::all().chain(["bash", "mount", "kmod"]).collect();
+    let wanted: Vec<&str> = packages::all().chain(MORE.iter().copied()).collect();
     let wanted = wanted.join(",");
     if disk.exists() && fs::read_to_string(&list).is_ok_and(|text| text == wanted) {
         return Ok(disk);
