@@ -61,8 +61,9 @@ fn refuses(round: &Round, identity: &Identity) -> Result<Tally> {
         let text = [done.stdout, done.stderr].concat();
         let text = String::from_utf8_lossy(&text);
         println!("-- stockade {}: {}\n{text}", words.join(" "), done.status);
-        let lower = text.to_lowercase();
-        let named = lower.contains("landlock") && lower.contains("kernel");
+        let says = |word: &str| text.to_lowercase().contains(word);
+        // `doctor` tells of every wall; `run` names the first one that stops it.
+        let named = says("kernel") && (says("landlock") || words[0] == "run");
         let refused = done.status.code() == Some(REFUSED) || words[0] == "doctor";
         let passed = named && refused && !done.status.success();
         println!("{}", claim(words, identity.who, passed));
@@ -74,5 +75,5 @@ fn refuses(round: &Round, identity: &Identity) -> Result<Tally> {
 fn claim(words: &[&str], who: Who, holds: bool) -> String {
     let verdict = if holds { "ok" } else { "FAILED" };
     let words = words.join(" ");
-    format!("test `stockade {words}` as {who} names Landlock and the kernel and refuses ... {verdict}")
+    format!("test `stockade {words}` as {who} refuses and names what the kernel lacks ... {verdict}")
 }

@@ -5,7 +5,7 @@
 
 use super::archive::{codename, sources};
 use crate::packages;
-use crate::shell::{About, Result, find_program, is_root, run, run_quietly};
+use crate::shell::{About, Result, find_program, is_root, repo, run, run_quietly};
 use crate::stage::{Built, Stage};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,6 +26,10 @@ mount -t cgroup2 -o nsdelegate cgroup2 /sys/fs/cgroup
 ln -sf /proc/self/fd /dev/fd
 ip link set lo up
 hostname guest
+# Tests may carry the path of the checkout they were built in.
+checkout=$(cat /payload/checkout)
+mkdir -p "$(dirname "$checkout")"
+ln -s /var/lib/stockade-guest/repo "$checkout"
 stty -F /dev/ttyS1 raw -echo
 /payload/xtask guest $(cat /payload/words) > /dev/ttyS1
 echo "runner ended with $?"
@@ -80,6 +84,8 @@ pub fn payload(cache: &Path, built: &Built, words: &[String]) -> Result<PathBuf>
     let runner = std::env::current_exe().about("ourselves")?;
     fs::copy(runner, tree.join("xtask")).about("copy ourselves")?;
     fs::write(tree.join("init"), INIT).about("init")?;
+    let checkout = repo().canonicalize().about("the checkout")?;
+    fs::write(tree.join("checkout"), checkout.as_os_str().as_encoded_bytes()).about("checkout")?;
     fs::write(tree.join("words"), words.join(" ")).about("words")?;
     let disk = cache.join("payload.ext4");
     make_disk(&tree, &disk, "64M")?;
