@@ -1,3 +1,5 @@
+//! What is said of hosts of many kinds, and what remedy is named.
+
 use std::path::PathBuf;
 
 use super::*;

@@ -32,16 +32,12 @@ fn start(sealed: &Sealed, stack: &mut Stack) -> Result<(), Errno> {
     // What the command was given is its own business, not PID 1's.
     order.forget();
     descriptor::close_range(DOOR as u32, DOOR as u32)?;
-    let mut watched = [
-        libc::pollfd { fd: deaths.as_raw_fd(), events: libc::POLLIN, revents: 0 },
-        libc::pollfd { fd: LEASH, events: libc::POLLIN, revents: 0 },
-    ];
     loop {
-        descriptor::wait_readable(&mut watched)?;
-        if watched[1].revents != 0 && !obey(child) {
+        let (died, said) = descriptor::wait_for_either(deaths.as_raw_fd(), LEASH)?;
+        if said && !obey(child) {
             return Ok(());
         }
-        if watched[0].revents != 0 {
+        if died {
             // The signal itself says nothing that waitpid does not say better.
             let _ = descriptor::read(deaths.as_raw_fd(), &mut [0; 128]);
             if reap_all(child) {

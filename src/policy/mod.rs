@@ -139,10 +139,7 @@ pub enum Network {
     /// Own namespace, loopback only.
     None,
     /// The host's network; `None` for ports means any.
-    Host {
-        connect_ports: Option<Vec<u16>>,
-        bind_ports: Option<Vec<u16>>,
-    },
+    Host { connect_ports: Option<Vec<u16>>, bind_ports: Option<Vec<u16>> },
     /// Only these names, through the broker.
     Proxy { allow_hosts: Vec<String> },
 }

@@ -4,6 +4,7 @@
 //! so and is left out of the tables.
 
 use super::measure::{Client, Contender};
+use super::ours;
 use crate::shell::{About, Result};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -12,6 +13,10 @@ use std::process::{Command, Stdio};
 /// Everything that can run on this machine.
 pub fn all(workspace: &Path) -> Vec<Contender> {
     let mut contenders = vec![plain(), bubblewrap(workspace)];
+    match ours::contenders(workspace) {
+        Ok(ours) => contenders.extend(ours),
+        Err(reason) => println!("our launcher is left out: {reason}"),
+    }
     if let Some(stockade) = std::env::var_os("STOCKADE_BIN") {
         if passes_status_on(&stockade) {
             let words = ["run", "--", "/bin/true"].map(OsString::from);

@@ -6,6 +6,7 @@
 
 mod contenders;
 mod measure;
+mod ours;
 mod stats;
 
 use crate::identity::{Identity, Who};
