@@ -35,6 +35,11 @@ pub fn enter_new_root(plan: &CellPlan, detached: &Detached) -> Result<()> {
     for step in &plan.steps {
         builder.carry_out(step)?;
     }
+    for step in &plan.steps {
+        if let Step::Mask { at, holds: MaskHolds::Grants | MaskHolds::Rebuilt } = step {
+            builder.seal_veil(at)?;
+        }
+    }
     nix::unistd::fchdir(&root).at(Stage::Pivot, "/")?;
     mount::pivot_root_here().at(Stage::Pivot, "/")?;
     mount::detach(c".").at(Stage::Pivot, "/")?;
@@ -238,6 +243,12 @@ impl Builder<'_> {
         let target = self.handle(at)?;
         let veil = tmpfs("1m", "8192", mode).at(Stage::Source, at)?;
         self.attach(veil.as_fd(), &target, at)
+    }
+
+    /// Once everything is put back, nothing can be added: neither a file nor a program.
+    fn seal_veil(&self, at: &CellPath) -> Result<()> {
+        let flags = attributes(Origin::System, Writable::No, Executable::No);
+        mount::set_attributes(self.handle(at)?.as_fd(), flags, 0, Depth::Single).at(Stage::Attach, at)
     }
 
     fn seal_skeleton(&self) -> Result<()> {
