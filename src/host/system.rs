@@ -36,9 +36,11 @@ pub enum Top {
 /// is readable by root only, which no cell is.
 const PROC_MASKS: &[&str] = &[
     "acpi",
+    "asound",
     "bus",
     "config.gz",
     "fs",
+    "interrupts",
     "ioports",
     "iomem",
     "irq",
@@ -54,6 +56,7 @@ const PROC_MASKS: &[&str] = &[
     "scsi",
     "sysrq-trigger",
     "timer_list",
+    "timer_stats",
 ];
 
 const ETC: &[&str] = &[
