@@ -29,6 +29,8 @@ pub struct Cell {
     ready: VecDeque<Ready>,
     /// Asked for and not yet answered.
     coming: usize,
+    /// The host's uid and gid of everything in it.
+    owner: (u32, u32),
 }
 
 /// A sealed process that waits for its command.
@@ -38,6 +40,7 @@ pub struct Ready {
     pub leash: OwnedFd,
     pub pidfd: OwnedFd,
     pub gauges: Option<Gauges>,
+    owner: (u32, u32),
 }
 
 /// What the command's 0, 1 and 2 are.
@@ -54,7 +57,8 @@ impl Cell {
 
     /// Has the launcher make the cell; the first process is asked for along with it.
     pub fn make(launcher: Launcher, plan: CellPlan) -> Result<Cell, Trouble> {
-        let mut cell = Cell { launcher: Some(launcher), groups: Vec::new(), ready: VecDeque::new(), coming: 0 };
+        let owner = (plan.identity.outer_uid, plan.identity.outer_gid);
+        let mut cell = Cell { launcher: Some(launcher), groups: Vec::new(), ready: VecDeque::new(), coming: 0, owner };
         cell.send(&ToLauncher::MakeCell { cell: Self::NUMBER, plan: Box::new(plan) })?;
         cell.prepare()?;
         match cell.receive()? {
@@ -90,7 +94,7 @@ impl Cell {
         self.coming = self.coming.saturating_sub(1);
         match message {
             FromLauncher::Ready { gauges, .. } => {
-                let ready = Ready::new(descriptors, gauges).ok_or_else(|| Trouble::lost("the launcher"))?;
+                let ready = Ready::new(descriptors, gauges, self.owner).ok_or_else(|| Trouble::lost("the launcher"))?;
                 self.ready.push_back(ready);
                 Ok(())
             }
@@ -155,14 +159,14 @@ fn readable(descriptor: std::os::fd::BorrowedFd<'_>, patience: Duration) -> bool
 }
 
 impl Ready {
-    fn new(descriptors: Vec<OwnedFd>, gauges: Option<serde_json::Value>) -> Option<Ready> {
+    fn new(descriptors: Vec<OwnedFd>, gauges: Option<serde_json::Value>, owner: (u32, u32)) -> Option<Ready> {
         let mut descriptors = descriptors.into_iter();
         let (door, leash, pidfd) = (descriptors.next()?, descriptors.next()?, descriptors.next()?);
         let gauges = match gauges {
             Some(kind) => Gauges::from_descriptors(serde_json::from_value(kind).ok()?, descriptors.collect()),
             None => None,
         };
-        Some(Ready { door, leash, pidfd, gauges })
+        Some(Ready { door, leash, pidfd, gauges, owner })
     }
 
     /// Hands the command through the door. Whether it could be executed is told there, or by silence.
@@ -181,7 +185,14 @@ impl Ready {
             cols: size.cols,
         };
         let descriptors: Vec<i32> = match stdio {
-            Stdio::Descriptors(three) => three.iter().map(AsRawFd::as_raw_fd).collect(),
+            Stdio::Descriptors(three) => {
+                for end in three {
+                    // A pipe belongs to whoever made it, and `/dev/stdout` opens it once more by its permissions.
+                    std::os::unix::fs::fchown(end, Some(self.owner.0), Some(self.owner.1))
+                        .map_err(|_| Errno::last())?;
+                }
+                three.iter().map(AsRawFd::as_raw_fd).collect()
+            }
             Stdio::Terminal(_) => Vec::new(),
         };
         let mut message = header.to_bytes().to_vec();

@@ -35,6 +35,11 @@ pub fn enter_new_root(plan: &CellPlan, detached: &Detached) -> Result<()> {
     for step in &plan.steps {
         builder.carry_out(step)?;
     }
+    for step in &plan.steps {
+        if let Step::Mask { at, holds: MaskHolds::Grants | MaskHolds::Rebuilt } = step {
+            builder.seal_veil(at)?;
+        }
+    }
     nix::unistd::fchdir(&root).at(Stage::Pivot, "/")?;
     mount::pivot_root_here().at(Stage::Pivot, "/")?;
     mount::detach(c".").at(Stage::Pivot, "/")?;
@@ -219,9 +224,15 @@ impl Builder<'_> {
             Err(fault) if fault.errno == libc::ENOENT => return Ok(()),
             target => target?,
         };
-        let kind = fstat(&target).at(Stage::MountPoint, at)?.st_mode & SFlag::S_IFMT.bits();
+        let found = fstat(&target).at(Stage::MountPoint, at)?;
+        let kind = found.st_mode & SFlag::S_IFMT.bits();
         let source = if kind == SFlag::S_IFDIR.bits() { ".masks/directory" } else { ".masks/file" };
         let source = self.handle(&CellPath::new(source))?;
+        let mask = fstat(&source).at(Stage::MountPoint, at)?;
+        if (found.st_dev, found.st_ino) == (mask.st_dev, mask.st_ino) {
+            // Two rules cover it. A mask over a mask would hold the mask's own name fast.
+            return Ok(());
+        }
         let source = mount::open_tree(source.as_fd(), Depth::Single).at(Stage::Source, at)?;
         let flags = attributes(Origin::System, Writable::No, Executable::No);
         mount::set_attributes(source.as_fd(), flags, 0, Depth::Single).at(Stage::Source, at)?;
@@ -233,6 +244,12 @@ impl Builder<'_> {
         let target = self.handle(at)?;
         let veil = tmpfs("1m", "8192", mode).at(Stage::Source, at)?;
         self.attach(veil.as_fd(), &target, at)
+    }
+
+    /// Once everything is put back, nothing can be added: neither a file nor a program.
+    fn seal_veil(&self, at: &CellPath) -> Result<()> {
+        let flags = attributes(Origin::System, Writable::No, Executable::No);
+        mount::set_attributes(self.handle(at)?.as_fd(), flags, 0, Depth::Single).at(Stage::Attach, at)
     }
 
     fn seal_skeleton(&self) -> Result<()> {

@@ -104,36 +104,44 @@ fn roots(policy: &Policy, system: &System, executable: Executable) -> Vec<Step> 
     let rules = rules(policy, &system.hidden);
     // A BTreeMap of paths is sorted by component, so a path comes after everything above it.
     let mut steps = Vec::new();
-    for (path, access) in &rules {
-        let below = |other: &&PathBuf| other.starts_with(path) && *other != path;
+    for (path, (access, executable)) in places(&rules, system.programs.listed.as_ref(), executable) {
+        let granted = |(other, access): (&PathBuf, &Access)| {
+            other.starts_with(&path) && *other != path && *access != Access::Hidden
+        };
         steps.push(match access {
             Access::ReadWrite => bind(path, Origin::Root, Writable::Yes, executable),
             Access::ReadOnly => bind(path, Origin::Root, Writable::No, executable),
             Access::Hidden => {
-                let grants = rules.iter().filter(|(_, access)| **access != Access::Hidden).any(|(p, _)| below(&p));
-                let holds = if grants { MaskHolds::Grants } else { MaskHolds::Nothing };
+                let holds = if rules.iter().any(granted) { MaskHolds::Grants } else { MaskHolds::Nothing };
                 Step::Mask { at: CellPath::new(path), holds }
             }
         });
     }
-    steps.extend(system.programs.listed.iter().flat_map(|listed| executable_roots(&rules, listed)));
     steps
 }
 
-/// Allowed programs inside a root: mounted once more over themselves, executable this time.
-fn executable_roots(rules: &BTreeMap<PathBuf, Access>, listed: &Listed) -> Vec<Step> {
-    let rule = |path: &PathBuf| rules.iter().rev().find(|(root, _)| path.starts_with(root)).map(|(_, access)| *access);
-    let step = |path: &PathBuf, most: Writable| {
-        let writable = match rule(path)? {
-            Access::ReadWrite => most,
-            Access::ReadOnly => Writable::No,
-            Access::Hidden => return None,
-        };
-        Some(bind(path, Origin::Root, writable, Executable::Yes))
+/// The rules with what may run there. Allowed programs inside a root become places of their own: mounted over
+/// themselves, executable this time, and before what is stricter below them.
+fn places(
+    rules: &BTreeMap<PathBuf, Access>,
+    listed: Option<&Listed>,
+    executable: Executable,
+) -> BTreeMap<PathBuf, (Access, Executable)> {
+    let runs = |path: &Path| listed.is_some_and(|l| l.directories.iter().any(|known| path.starts_with(known)));
+    let place = |(path, access): (&PathBuf, &Access)| {
+        (path.clone(), (*access, if runs(path) { Executable::Yes } else { executable }))
     };
+    let mut places: BTreeMap<PathBuf, (Access, Executable)> = rules.iter().map(place).collect();
+    let rule = |path: &PathBuf| rules.iter().rev().find(|(root, _)| path.starts_with(root)).map(|(_, access)| *access);
+    let directories = listed.iter().flat_map(|l| &l.directories).map(|path| (path, Access::ReadWrite));
     // An allowed file is read-only: else the agent could put another program into it.
-    let directories = listed.directories.iter().filter_map(|path| step(path, Writable::Yes));
-    directories.chain(listed.allowed.iter().filter_map(|path| step(path, Writable::No))).collect()
+    let files = listed.iter().flat_map(|l| &l.allowed).map(|path| (path, Access::ReadOnly));
+    for (path, most) in directories.chain(files) {
+        if let Some(access) = rule(path).filter(|access| *access != Access::Hidden) {
+            places.entry(path.clone()).or_insert((access.max(most), Executable::Yes));
+        }
+    }
+    places
 }
 
 /// Blocked programs, and with an explicit list every other compiled program, can neither run nor be read.
