@@ -218,9 +218,15 @@ impl Builder<'_> {
             Err(fault) if fault.errno == libc::ENOENT => return Ok(()),
             target => target?,
         };
-        let kind = fstat(&target).at(Stage::MountPoint, at)?.st_mode & SFlag::S_IFMT.bits();
+        let covered = fstat(&target).at(Stage::MountPoint, at)?;
+        let kind = covered.st_mode & SFlag::S_IFMT.bits();
         let source = if kind == SFlag::S_IFDIR.bits() { ".masks/directory" } else { ".masks/file" };
         let source = self.handle(&CellPath::new(source))?;
+        let mask = fstat(&source).at(Stage::MountPoint, at)?;
+        // Two rules may cover one file. A mask over a mask would make the mask itself a mount point that cannot go.
+        if (covered.st_dev, covered.st_ino) == (mask.st_dev, mask.st_ino) {
+            return Ok(());
+        }
         let source = mount::open_tree(source.as_fd(), Depth::Single).at(Stage::Source, at)?;
         let flags = attributes(Origin::System, Writable::No, Executable::No);
         mount::set_attributes(source.as_fd(), flags, 0, Depth::Single).at(Stage::Source, at)?;
