@@ -275,7 +275,9 @@ impl<'a> Process<'a> {
         let gauges = self.ready.gauges.as_ref();
         let (status, cpu, max_rss_kib) = match self.told {
             Some(FromInit::Exited { status, cpu_micros, max_rss_kib }) => {
-                (Some(status), Duration::from_micros(cpu_micros), max_rss_kib)
+                // PID 1 knows only what was waited for; the group also counts what a daemon used.
+                let cpu = gauges.map_or(Duration::from_micros(cpu_micros), |gauges| gauges.cpu_time());
+                (Some(status), cpu, max_rss_kib)
             }
             _ => {
                 let peak = gauges.and_then(|gauges| gauges.peak_bytes()).unwrap_or(0) / 1024;
