@@ -1,6 +1,6 @@
 //! SIGKILL of `stockade` or of its launcher at any moment: no process, no cgroup, no mount is left two seconds later.
 //!
-//! `STOCKADE_KILLS` sets how often each is killed.
+//! `STOCKADE_TEST_KILLS` sets how often each is killed.
 
 use crate::ends::{children_of, marker, nothing_is_left, wait_for};
 use crate::support::Yard;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const SPAN: Duration = Duration::from_millis(120);
 
 fn count() -> u64 {
-    std::env::var("STOCKADE_KILLS").map_or(20, |text| text.parse().expect("STOCKADE_KILLS is a number"))
+    std::env::var("STOCKADE_TEST_KILLS").map_or(20, |text| text.parse().expect("STOCKADE_TEST_KILLS is a number"))
 }
 
 /// Starts a command with a daemon beside it, both deaf.
