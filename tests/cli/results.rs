@@ -75,3 +75,11 @@ fn a_command_that_cannot_start_is_an_error_and_no_result() {
         String::from_utf8_lossy(&output.stderr).starts_with("error: `no-such-program`: No such file or directory\n")
     );
 }
+
+#[test]
+fn many_tiny_writes_are_counted_and_cost_little() {
+    let script = "import os\nfor _ in range(200000): os.write(1, b'\\n')";
+    let (code, result) = json(&Yard::new(), &["python3", "-c", script]);
+    assert_eq!((code, &result["stdout_bytes"]), (0, &value!(200_000)), "{result}");
+    assert!(result["duration_ms"].as_u64().is_some_and(|ms| ms < 20_000), "{result}");
+}

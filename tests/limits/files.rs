@@ -38,6 +38,15 @@ fn a_file_beyond_the_size_limit_is_refused_with_efbig() {
         assert_eq!((outcome.code, printed(&outcome.stdout, "bytes")), (libc::EFBIG, MIB), "{place}");
         assert_eq!(yard.probe(&["fill", &path, "1"]), 0, "control: {place}");
     }
+    for (script, complaint) in [
+        ("fallocate -l 100G big", "File too large"),
+        ("truncate -s 100G big", "File too large"),
+        ("dd if=/dev/zero of=big bs=1M count=2", "File too large"),
+    ] {
+        let outcome = yard.shell(&format!("trap '' XFSZ; {script}"));
+        assert!(outcome.code == 1 && outcome.stderr.contains(complaint), "{script}: {outcome:?}");
+    }
+    assert_eq!(yard.shell("fallocate -l 1M small").code, 0, "control");
     assert_eq!(yard.probe(&["raise-limit", &libc::RLIMIT_FSIZE.to_string()]), libc::EPERM);
     assert_eq!(Yard::with("[limits]\nfile_size = \"2M\"").probe(&["fill", "/tmp/file", "2"]), 0, "control");
 }

@@ -76,3 +76,14 @@ fn memory_beyond_the_small_lockable_part_cannot_be_locked() {
     assert_eq!(yard.probe(&["locked", "64"]), libc::ENOMEM);
     assert_eq!(yard.probe(&["raise-limit", &libc::RLIMIT_MEMLOCK.to_string()]), libc::EPERM);
 }
+
+#[test]
+fn when_the_host_runs_out_of_memory_a_cell_goes_before_the_broker() {
+    let score = |text: &str| text.trim().parse::<i32>().expect("a number");
+    let yard = Yard::new();
+    let inside = score(&yard.run(&["cat", "/proc/self/oom_score_adj"]).stdout);
+    let own = score(&std::fs::read_to_string("/proc/self/oom_score_adj").expect("a score"));
+    assert!(inside >= own + 500 || inside == 1000, "inside {inside}, outside {own}");
+    assert_eq!(yard.probe(&["write", "/proc/self/oom_score_adj"]), libc::EROFS, "and cannot change it");
+    assert_eq!(yard.probe_outside(&["write", "/proc/self/oom_score_adj"]), 0, "control");
+}

@@ -86,19 +86,53 @@ fn an_idle_command_is_ended_and_a_talking_one_is_not() {
     assert_eq!(outcome.stderr, "stockade: idle for too long; everything was killed\n");
 }
 
-#[test]
-fn a_stopped_launcher_does_not_stretch_the_deadline() {
+/// Stops one process of a running cell, chosen from the broker's and the command's PID, and expects a timeout.
+fn stretched_by_stopping(victim: impl Fn(u32, u32) -> u32) {
     let (yard, marker) = (Yard::new().flag("--timeout").flag("1s"), marker());
     let mut command = yard.command();
     command.arg("--").arg(yard.probe_path()).args(["deaf", &marker]).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().expect("stockade starts");
     let broker = child.id();
     eventually("the command runs", Duration::from_secs(10), || !processes_with(&marker).is_empty());
-    let launcher = crate::ends::children_of(broker);
-    assert_eq!(launcher.len(), 1, "the launcher is the broker's only child");
-    nix::sys::signal::kill(nix::unistd::Pid::from_raw(launcher[0] as i32), nix::sys::signal::Signal::SIGSTOP)
-        .expect("the launcher is stopped");
+    let victim = victim(broker, processes_with(&marker)[0]);
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(victim as i32), nix::sys::signal::Signal::SIGSTOP)
+        .expect("it is there");
     // The broker gives a launcher that does not answer a few seconds to take the cell apart.
     assert_eq!(wait_for(&mut child, Duration::from_secs(10)).code(), Some(124));
     nothing_is_left(&yard, broker, &marker);
+}
+
+#[test]
+fn a_stopped_launcher_does_not_stretch_the_deadline() {
+    stretched_by_stopping(|broker, _| {
+        let children = crate::ends::children_of(broker);
+        assert_eq!(children.len(), 1, "the launcher is the broker's only child");
+        children[0]
+    });
+}
+
+#[test]
+fn a_stopped_pid_1_does_not_stretch_the_deadline() {
+    stretched_by_stopping(|_, command| {
+        let status = std::fs::read_to_string(format!("/proc/{command}/status")).expect("it runs");
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")).expect("a parent");
+        parent.trim().parse().expect("a number")
+    });
+}
+
+#[test]
+fn an_end_that_races_its_deadline_is_told_once_and_truly() {
+    let yard = Yard::new().flag("--timeout").flag("60ms");
+    let mut seen = [0, 0];
+    for run in 0..40 {
+        let (code, result) = json(&yard, &["/bin/bash", "-c", &format!("sleep 0.0{}", 45 + run % 30)]);
+        let (reason, exit_code) = (result["reason"].as_str().expect("a reason"), result["exit_code"].as_i64());
+        match reason {
+            "exit" => assert_eq!((code, exit_code), (0, Some(0)), "{result}"),
+            "timeout" => assert_eq!(code, 124, "{result}"),
+            other => panic!("{other}: {result}"),
+        }
+        seen[usize::from(reason == "timeout")] += 1;
+    }
+    assert!(seen[0] + seen[1] == 40 && seen[1] > 0, "{seen:?}");
 }

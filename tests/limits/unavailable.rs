@@ -1,6 +1,7 @@
-//! A host without cgroups: a refusal that names the remedy, or rlimits and a warning where the policy says so.
+//! A host that cannot put up a wall: a refusal that names the remedy, or a warning where the policy says so.
 //!
-//! Root hides the hierarchies from `stockade` in a mount namespace of its own, where they lie under an empty tmpfs.
+//! cgroups are hidden from `stockade` in a mount namespace of its own, where they lie under an empty tmpfs; system
+//! calls are made to fail by `strace`.
 
 use crate::ends::{marker, printed};
 use crate::support::{Outcome, Yard, is_root};
@@ -63,4 +64,79 @@ fn without_cgroups_the_json_result_says_what_was_not_enforced() {
     assert_eq!(result["not_enforced"], serde_json::json!(["cgroups"]), "{result}");
     let (_, result) = crate::ends::json(&Yard::with(IF_AVAILABLE), &["/bin/true"]);
     assert_eq!(result.get("not_enforced"), None, "control");
+}
+
+/// What root can take away in a mount namespace on cgroup v1, and what is said about it.
+const DAMAGE: &[(&str, &str)] = &[
+    ("umount /sys/fs/cgroup/memory", "memory"),
+    ("umount /sys/fs/cgroup/pids", "pids"),
+    ("mount -o remount,bind,ro /sys/fs/cgroup/pids", "pids"),
+    ("mount -o remount,bind,ro /sys/fs/cgroup/cpu", "cpu"),
+];
+
+#[test]
+fn a_controller_that_is_missing_or_read_only_is_named() {
+    if !is_root() || !std::path::Path::new("/sys/fs/cgroup/memory/tasks").exists() {
+        eprintln!("only root can take a controller of cgroup v1 away; on v2 they go together, which another test does");
+        return;
+    }
+    let yard = Yard::new();
+    for (damage, name) in DAMAGE {
+        let inside = yard.command();
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--propagation", "private", "sh", "-c"]).arg(format!("{damage} && exec \"$@\""));
+        command.arg("sh").arg(inside.get_program()).args(inside.get_args()).args(["--", "/bin/echo", "ran"]);
+        let outcome = Outcome::new(&command.current_dir(yard.workspace.path()).output().expect("unshare starts"));
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (125, ""), "{damage}: {outcome:?}");
+        let error = outcome.stderr.lines().next().unwrap_or_default();
+        assert!(error.starts_with("error: this host cannot enforce `cgroups`") && error.contains(name), "{error}");
+    }
+    assert_eq!(yard.run(&["/bin/echo", "ran"]).stdout, "ran\n", "control");
+}
+
+/// A call that fails everywhere, the exit code, and how the complaint begins.
+const FAILING: &[(&str, i32, &str)] = &[
+    (
+        "landlock_create_ruleset:error=ENOSYS",
+        125,
+        "error: this host cannot enforce `landlock`, which the policy requires",
+    ),
+    ("landlock_restrict_self:error=ENOSYS", 125, "error: sealing files with Landlock: Function not implemented"),
+    ("seccomp:error=EINVAL", 125, "error: this host cannot enforce `seccomp`, which the policy requires"),
+    ("sethostname:error=EPERM", 125, "error: naming the cell"),
+    ("pivot_root:error=EINVAL", 125, "error: leaving the old root"),
+    ("capset:error=EPERM", 125, "error: dropping capabilities"),
+    ("setrlimit,prlimit64:error=EPERM", 125, "error: setting rlimits"),
+];
+
+/// `stockade run` under `strace`, which makes calls fail.
+fn run_failing(yard: &Yard, fault: &str) -> Outcome {
+    let inside = yard.command();
+    let mut command = Command::new("strace");
+    command.args(["-f", "-qq", "-o", "/dev/null", "-e"]).arg(format!("inject={fault}"));
+    command.arg(inside.get_program()).args(inside.get_args()).args(["--", "/bin/echo", "ran"]);
+    Outcome::new(&command.current_dir(yard.workspace.path()).output().expect("strace starts"))
+}
+
+#[test]
+fn a_wall_that_fails_to_go_up_stops_the_command() {
+    let yard = Yard::new();
+    for (fault, code, complaint) in FAILING {
+        let outcome = run_failing(&yard, fault);
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (*code, ""), "{fault}: {outcome:?}");
+        assert!(outcome.stderr.starts_with(complaint), "{fault}: {outcome:?}");
+    }
+    // A call that nothing here makes.
+    assert_eq!(run_failing(&yard, "acct:error=EPERM").stdout, "ran\n", "control");
+}
+
+#[test]
+fn without_landlock_or_seccomp_a_policy_that_allows_it_warns_and_goes_on() {
+    for (wall, fault) in [("landlock", "landlock_create_ruleset:error=ENOSYS"), ("seccomp", "seccomp:error=EINVAL")] {
+        let outcome = run_failing(&Yard::with(&format!("[enforcement]\n{wall} = \"if-available\"")), fault);
+        let warning = format!(
+            "warning: running without `{wall}`: this host cannot enforce it, and the policy allows going without\n"
+        );
+        assert_eq!((outcome.stdout.as_str(), outcome.stderr), ("ran\n", warning), "{wall}");
+    }
 }
