@@ -102,7 +102,7 @@ fn what_is_refused_is_one_error_and_one_hint() {
 fn an_unreadable_root_is_refused_unless_the_caller_may_read_all() {
     let directory = directory();
     let closed = directory.directory("closed");
-    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0)).expect("a mode");
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o000)).expect("a mode");
     let (code, text) = complain(&directory, &["--ro", "DIR/closed"]);
     std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o755)).expect("a mode");
     if is_root() {

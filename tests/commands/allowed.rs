@@ -24,9 +24,7 @@ fn open() -> Yard {
 fn plant(workspace: &Scratch) {
     for directory in ["bin", "other"] {
         workspace.directory(directory);
-        for (name, from) in [("encode", "/usr/bin/base64")] {
-            fs::copy(from, workspace.path().join(directory).join(name)).expect("a copy");
-        }
+        fs::copy("/usr/bin/base64", workspace.path().join(directory).join("encode")).expect("a copy");
         let script = workspace.file(&format!("{directory}/script"), "#!/bin/bash\necho ran\n");
         make_executable(&script);
     }
@@ -85,6 +83,17 @@ fn scripts_of_the_agents_own_do_not_run_by_name() {
     }
     // As the README says: an allowed interpreter can do what its language can.
     assert_eq!(try_way(&listing, "bash other/script").stdout, "ran\n");
+}
+
+#[test]
+fn a_script_of_the_system_outside_the_list_does_not_run_by_name() {
+    let (listing, open) = (listing(""), open());
+    // `ldd` is a script for the allowed bash, so nothing but the list stands in its way.
+    for script in ["ldd --version >/dev/null", "/usr/bin/ldd --version >/dev/null"] {
+        assert_eq!(try_way(&listing, script).code, 126, "{script}");
+        assert_eq!(try_way(&open, script).code, 0, "control: {script}");
+    }
+    assert_eq!(listing.probe(&["execveat", "/usr/bin/ldd"]), libc::EACCES);
 }
 
 #[test]
