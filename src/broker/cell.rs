@@ -3,7 +3,7 @@
 use super::fault::Trouble;
 use crate::launch::Launcher;
 use crate::launch::cgroup::{self, Gauges};
-use crate::plan::cell::CellPlan;
+use crate::plan::cell::{CellPlan, GroupPlan};
 use crate::plan::command::CommandPlan;
 use crate::sys::terminal::Size;
 use crate::sys::{Errno, descriptor, process, socket};
@@ -25,6 +25,7 @@ const FAREWELL: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub struct Cell {
     launcher: Option<Launcher>,
+    /// Where its cgroups are or will be.
     groups: Vec<PathBuf>,
     ready: VecDeque<Ready>,
     /// Asked for and not yet answered.
@@ -58,7 +59,11 @@ impl Cell {
     /// Has the launcher make the cell; the first process is asked for along with it.
     pub fn make(launcher: Launcher, plan: CellPlan) -> Result<Cell, Trouble> {
         let owner = (plan.identity.outer_uid, plan.identity.outer_gid);
-        let mut cell = Cell { launcher: Some(launcher), groups: Vec::new(), ready: VecDeque::new(), coming: 0, owner };
+        let place = |groups: &GroupPlan| {
+            cgroup::future_locations(&groups.layout, std::process::id(), &Self::NUMBER.to_string())
+        };
+        let groups = plan.groups.as_ref().map(place).unwrap_or_default();
+        let mut cell = Cell { launcher: Some(launcher), groups, ready: VecDeque::new(), coming: 0, owner };
         cell.send(&ToLauncher::MakeCell { cell: Self::NUMBER, plan: Box::new(plan) })?;
         cell.prepare()?;
         match cell.receive()? {
