@@ -115,6 +115,11 @@ pub enum Step {
     Terminals {
         at: CellPath,
     },
+    /// A `/proc` of a PID namespace with nobody in it: the kernel lets a process mount its own only where one is in
+    /// sight. Each process mounts its own over it.
+    EmptyProc {
+        at: CellPath,
+    },
     Mask {
         at: CellPath,
         holds: MaskHolds,

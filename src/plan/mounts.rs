@@ -40,7 +40,6 @@ fn skeleton(policy: &Policy, identity: &Identity) -> Vec<Step> {
     let root_group = if gid == 0 { "" } else { "root:x:0:\n" };
     let nobody = "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n";
     vec![
-        directory("/proc", 0o555),
         // Empty: what directories in `/proc` are covered with.
         directory("/mnt", 0o555),
         directory("/run", 0o755),
@@ -61,8 +60,7 @@ fn bind(from: impl Into<PathBuf>, origin: Origin, writable: Writable, executable
 
 fn operating_system(system: &System) -> Vec<Step> {
     let shown = |path: &Path| bind(path, Origin::System, Writable::No, Executable::Yes);
-    // The kernel lets us mount a fresh `/proc` only where one is already in sight; each process replaces it.
-    let mut steps = vec![shown(Path::new("/usr")), shown(Path::new("/proc"))];
+    let mut steps = vec![shown(Path::new("/usr")), Step::EmptyProc { at: CellPath::new("/proc") }];
     for top in &system.top {
         steps.push(match top {
             Top::Link { at, to } => Step::Link { at: CellPath::new(at), to: to.display().to_string() },
