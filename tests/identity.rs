@@ -101,14 +101,21 @@ fn own_groups() -> String {
 #[test]
 fn there_is_no_capability_and_no_way_to_one() {
     let yard = Yard::away("");
-    yard.inside(&[("ambient", EPERM), ("capabilities 2097152", EPERM), ("capabilities 1", EPERM), ("capabilities 0", 0)]);
+    yard.inside(&[
+        ("ambient", EPERM),
+        ("capabilities 2097152", EPERM),
+        ("capabilities 1", EPERM),
+        ("capabilities 0", 0),
+    ]);
     let root = if is_root() { 0 } else { EPERM };
     yard.outside(&[("capabilities 1", root), ("capabilities 0", 0)]);
     let status = yard.shell("grep -h '^Cap' /proc/self/status /proc/1/status").stdout;
     assert_eq!(status.lines().count(), 10, "{status}");
     assert!(status.lines().all(|line| line.ends_with("\t0000000000000000")), "{status}");
-    assert!(yard.shell("grep -h '^NoNewPrivs\\|^Seccomp:' /proc/self/status /proc/1/status | sort -u | tr -d '\\t'").stdout
-        == "NoNewPrivs:1\nSeccomp:2\n");
+    assert!(
+        yard.shell("grep -h '^NoNewPrivs\\|^Seccomp:' /proc/self/status /proc/1/status | sort -u | tr -d '\\t'").stdout
+            == "NoNewPrivs:1\nSeccomp:2\n"
+    );
 }
 
 /// UC-06, CD-03: by the kernel's numbers, see getrlimit(2).
@@ -161,8 +168,21 @@ fn no_process_pushes_itself_forward() {
 #[test]
 fn the_environment_is_the_policys() {
     let yard = Yard::away("[environment]\npass = [\"LANG\", \"TERM\", \"CANARY_ALLOWED\"]\nset = { CI = \"1\" }");
-    let secrets = ["LD_PRELOAD", "LD_LIBRARY_PATH", "AWS_SECRET_KEY", "GITHUB_TOKEN", "SSH_AUTH_SOCK", "BASH_ENV",
-        "ENV", "PYTHONPATH", "GIT_SSH_COMMAND", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "STOCKADE_LOG", "IFS"];
+    let secrets = [
+        "LD_PRELOAD",
+        "LD_LIBRARY_PATH",
+        "AWS_SECRET_KEY",
+        "GITHUB_TOKEN",
+        "SSH_AUTH_SOCK",
+        "BASH_ENV",
+        "ENV",
+        "PYTHONPATH",
+        "GIT_SSH_COMMAND",
+        "DBUS_SESSION_BUS_ADDRESS",
+        "XDG_RUNTIME_DIR",
+        "STOCKADE_LOG",
+        "IFS",
+    ];
     let mut command = yard.command();
     command.env("LANG", "C.UTF-8").env("CANARY_ALLOWED", "canary").env("HOME", "/root").env("USER", "operator");
     for name in secrets {
@@ -215,7 +235,19 @@ fn variables_for_the_command_touch_neither_launcher_nor_pid_1() {
 #[test]
 fn no_program_is_looked_up_in_the_callers_path() {
     let yard = Yard::away("");
-    let names = ["bwrap", "newuidmap", "newgidmap", "mount", "umount", "systemd-run", "sh", "bash", "ip", "setpriv", "stockade"];
+    let names = [
+        "bwrap",
+        "newuidmap",
+        "newgidmap",
+        "mount",
+        "umount",
+        "systemd-run",
+        "sh",
+        "bash",
+        "ip",
+        "setpriv",
+        "stockade",
+    ];
     let trap = format!("#!/bin/sh\necho $0 >> {}/sprung\n", yard.beside.path().display());
     for name in names {
         let path = yard.beside.file(&format!("path/{name}"), &trap);
@@ -227,7 +259,10 @@ fn no_program_is_looked_up_in_the_callers_path() {
     assert!(outcome.code == 0 && outcome.stdout.starts_with("/usr/local/sbin:"), "{outcome:?}");
     assert!(!yard.beside.path().join("sprung").exists());
     let control = Command::new("/bin/sh").args(["-c", "mount"]).env("PATH", yard.beside.path().join("path")).status();
-    assert!(control.expect("a shell").success() && yard.beside.path().join("sprung").exists(), "control: the trap works");
+    assert!(
+        control.expect("a shell").success() && yard.beside.path().join("sprung").exists(),
+        "control: the trap works"
+    );
 }
 
 /// CD-01.
@@ -249,7 +284,7 @@ fn a_crash_leaves_no_core_file() {
     assert_eq!(outside.core_dumped(), hard > 0, "control: outside it leaves one where it may");
 }
 
-/// CD-02: the launcher, which knows every cell's plan, leaves none either.
+/// CD-02: the broker and the launcher, which know every agent's affairs, leave none either.
 #[test]
 fn a_crash_of_stockade_itself_leaves_no_core_file() {
     let yard = Yard::away("");
@@ -267,7 +302,9 @@ fn a_crash_of_stockade_itself_leaves_no_core_file() {
         let core = limits.lines().find(|line| line.starts_with("Max core file size")).expect("a limit");
         assert_eq!(core.split_whitespace().nth(5), Some("0"), "hard limit of {pid}: {core}");
     }
-    nix::sys::signal::kill(nix::unistd::Pid::from_raw(launcher), nix::sys::signal::Signal::SIGSEGV).expect("ours");
-    child.wait().expect("it ends without its launcher");
+    let broker = nix::unistd::Pid::from_raw(child.id() as i32);
+    nix::sys::signal::kill(broker, nix::sys::signal::Signal::SIGABRT).expect("our own child");
+    let ended = child.wait().expect("it ends");
+    assert_eq!((ended.signal(), ended.core_dumped()), (Some(libc::SIGABRT), false));
     assert_eq!(fs::read_dir(yard.workspace.path()).expect("the workspace").count(), 0);
 }

@@ -188,7 +188,8 @@ impl Ready {
             Stdio::Descriptors(three) => {
                 for end in three {
                     // A pipe belongs to whoever made it, and `/dev/stdout` opens it once more by its permissions.
-                    std::os::unix::fs::fchown(end, Some(self.owner.0), Some(self.owner.1)).map_err(|_| Errno::last())?;
+                    std::os::unix::fs::fchown(end, Some(self.owner.0), Some(self.owner.1))
+                        .map_err(|_| Errno::last())?;
                 }
                 three.iter().map(AsRawFd::as_raw_fd).collect()
             }

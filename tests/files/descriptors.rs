@@ -25,7 +25,10 @@ fn a_command_has_its_three_pipes_and_nothing_else() {
     }
     let outside = Command::new(&probe).args(["with-open", "/", &probe, "descriptors"]).output().expect("the probe");
     let outside = String::from_utf8_lossy(&outside.stdout).into_owned();
-    assert!(["7 /", "8 anon_inode", "9 socket", "200 /"].iter().all(|open| outside.contains(open)), "control: {outside}");
+    assert!(
+        ["7 /", "8 anon_inode", "9 socket", "200 /"].iter().all(|open| outside.contains(open)),
+        "control: {outside}"
+    );
 }
 
 /// FD-02, FD-08: the command's ends are never those of stockade's own caller, be they files, sockets or pipes.

@@ -13,8 +13,23 @@ fn a_working_directory_is_a_plain_path_in_a_root() {
     yard.workspace.directory("vault");
     yard.workspace.file("file", "text");
     for refused in [
-        "/proc/self/fd/3", "/proc/self/cwd", "/proc/1/root", "/dev/fd/0", "/", "/etc", "/usr", "{b}", "sub", "~",
-        "{w}/../..", "{w}/sub/../..", "{w}/vault", "{w}/missing", "{w}/file", "/root", "/tmp/../etc",
+        "/proc/self/fd/3",
+        "/proc/self/cwd",
+        "/proc/1/root",
+        "/dev/fd/0",
+        "/",
+        "/etc",
+        "/usr",
+        "{b}",
+        "sub",
+        "~",
+        "{w}/../..",
+        "{w}/sub/../..",
+        "{w}/vault",
+        "{w}/missing",
+        "{w}/file",
+        "/root",
+        "/tmp/../etc",
     ] {
         let path = yard.fill(refused);
         let output = yard.command().args(["--cwd", &path, "--", "/bin/pwd"]).output().expect("stockade starts");
@@ -80,7 +95,8 @@ fn a_directory_that_is_swapped_while_commands_start_leads_nowhere() {
         // A slow machine gets as many tries as a fast one.
         while Instant::now() < until || inside + refused < 4 {
             let mut command = yard.command();
-            let output = command.arg("--cwd").arg(&there).args(["--", "/bin/pwd", "-P"]).output().expect("stockade starts");
+            let output =
+                command.arg("--cwd").arg(&there).args(["--", "/bin/pwd", "-P"]).output().expect("stockade starts");
             let seen = String::from_utf8_lossy(&output.stdout).into_owned();
             match output.status.code() {
                 Some(0) => {

@@ -68,13 +68,19 @@ fn the_system_cannot_be_written() {
         ("remove /dev/null", EROFS),
         ("remove /bin", EROFS),
     ]);
-    yard.inside(&["/tmp", "/var/tmp", "/home/agent", "/dev/shm"].map(|own| format!("create {own}/x")).each_ref().map(|case| (case.as_str(), 0)));
+    yard.inside(
+        &["/tmp", "/var/tmp", "/home/agent", "/dev/shm"]
+            .map(|own| format!("create {own}/x"))
+            .each_ref()
+            .map(|case| (case.as_str(), 0)),
+    );
 }
 
 /// FS-05: the same from a shell that tries everywhere, seen from the host.
 #[test]
 fn a_cell_leaves_the_host_as_it_was() {
-    let tops = ["/", "/etc", "/usr", "/usr/bin", "/usr/lib", "/usr/local/bin", "/var", "/home", "/root", "/opt", "/srv"];
+    let tops =
+        ["/", "/etc", "/usr", "/usr/bin", "/usr/lib", "/usr/local/bin", "/var", "/home", "/root", "/opt", "/srv"];
     let yard = yard();
     let (host, data) = (snapshot::shallow(&tops), snapshot::tree(&yard.beside.path().join("data")));
     let tried = yard.shell(&yard.fill(
@@ -253,7 +259,8 @@ fn a_rebuilt_system_directory_cannot_be_written_even_without_landlock() {
     let yard = Yard::away(
         "[commands]\nallowed = [\"sh\", \"bash\", \"{beside}/probe/probe\"]\n[enforcement]\nlandlock = \"if-available\"",
     );
-    let cases: Vec<String> = ["/usr/bin", "/usr/sbin", "/usr/lib", "/usr/local/bin"].map(|at| format!("create {at}/x")).into();
+    let cases: Vec<String> =
+        ["/usr/bin", "/usr/sbin", "/usr/lib", "/usr/local/bin"].map(|at| format!("create {at}/x")).into();
     yard.inside_without_landlock(&cases.iter().map(|case| (case.as_str(), EROFS)).collect::<Vec<_>>());
     yard.inside(&cases.iter().map(|case| (case.as_str(), EROFS)).collect::<Vec<_>>());
     yard.inside_without_landlock(&[("create /tmp/x", 0), ("exec /bin/sh", 0), ("exec /bin/ls", EACCES)]);

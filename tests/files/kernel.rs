@@ -7,20 +7,34 @@ use std::process::{Command, Stdio};
 
 /// PR-04: what is covered where the host has it. Fixed, and the same as in `tests/ATTACKS.md`.
 const MASKED_FILES: &[&str] = &[
-    "config.gz", "interrupts", "ioports", "iomem", "kallsyms", "kcore", "key-users", "keys", "kmsg", "latency_stats",
-    "modules", "mtrr", "sched_debug", "sysrq-trigger", "timer_list", "timer_stats",
+    "config.gz",
+    "interrupts",
+    "ioports",
+    "iomem",
+    "kallsyms",
+    "kcore",
+    "key-users",
+    "keys",
+    "kmsg",
+    "latency_stats",
+    "modules",
+    "mtrr",
+    "sched_debug",
+    "sysrq-trigger",
+    "timer_list",
+    "timer_stats",
 ];
 const MASKED_DIRECTORIES: &[&str] = &["acpi", "asound", "bus", "fs", "irq", "scsi"];
 /// Readable by the host's root only, which no agent is.
-const ROOTS_OWN: &[&str] =
-    &["kpagecgroup", "kpagecount", "kpageflags", "pagetypeinfo", "slabinfo", "vmallocinfo"];
+const ROOTS_OWN: &[&str] = &["kpagecgroup", "kpagecount", "kpageflags", "pagetypeinfo", "slabinfo", "vmallocinfo"];
 
 /// PR-01, PR-09.
 #[test]
 fn only_the_cells_own_processes_are_in_proc() {
     let mut canary = Command::new("sleep").arg("987654").stdin(Stdio::null()).spawn().expect("a host process");
     let yard = Yard::away("");
-    let line = "ls /proc | grep -E '^[0-9]+$' | wc -l; cat /proc/[0-9]*/cmdline | tr '\\0' '\\n'; cat /proc/[0-9]*/comm";
+    let line =
+        "ls /proc | grep -E '^[0-9]+$' | wc -l; cat /proc/[0-9]*/cmdline | tr '\\0' '\\n'; cat /proc/[0-9]*/comm";
     let seen = yard.shell(line).stdout;
     let count: u32 = seen.lines().next().expect("a number").parse().expect("a number");
     assert!((2..=6).contains(&count), "PID 1, the shell and its pipeline, not {count}");
@@ -88,10 +102,7 @@ fn proc_is_read_only() {
     // Permissions let the host's own root in; then only the mount is left.
     let root = Yard::away("[identity]\nhost_user = \"root\"");
     let sealed = if is_root() { EROFS } else { EACCES };
-    root.inside(&[
-        ("write /proc/sys/kernel/core_pattern", sealed),
-        ("write /proc/sys/vm/drop_caches", sealed),
-    ]);
+    root.inside(&[("write /proc/sys/kernel/core_pattern", sealed), ("write /proc/sys/vm/drop_caches", sealed)]);
 }
 
 /// PR-07.
@@ -173,7 +184,17 @@ fn every_mount_has_its_flags() {
         let mask = at.starts_with("/proc/");
         assert!(flags.contains(&"nodev") || device || mask, "{line}");
         assert!(flags.contains(&"ro") || device || mask || writable.iter().any(|own| own == at), "{line}");
-        let runs = at.starts_with("/usr") || at.starts_with("/etc") || at == yard.fill("{b}/data") || at == yard.fill("{b}/probe");
-        assert!(flags.contains(&"noexec") || runs || writable.iter().any(|own| own == at) || at.starts_with("/lib") || at.starts_with("/bin"), "{line}");
+        let runs = at.starts_with("/usr")
+            || at.starts_with("/etc")
+            || at == yard.fill("{b}/data")
+            || at == yard.fill("{b}/probe");
+        assert!(
+            flags.contains(&"noexec")
+                || runs
+                || writable.iter().any(|own| own == at)
+                || at.starts_with("/lib")
+                || at.starts_with("/bin"),
+            "{line}"
+        );
     }
 }

@@ -49,7 +49,12 @@ fn the_devices_are_eight_harmless_ones() {
     assert!(!host.is_empty(), "control: the host has more");
     let cases: Vec<String> = host.iter().map(|name| format!("stat /dev/{name}")).collect();
     yard.denied(&cases.iter().map(|case| (case.as_str(), ENOENT)).collect::<Vec<_>>());
-    yard.inside(&["null", "zero", "full", "urandom"].map(|name| format!("write /dev/{name}")).each_ref().map(|case| (case.as_str(), 0)));
+    yard.inside(
+        &["null", "zero", "full", "urandom"]
+            .map(|name| format!("write /dev/{name}"))
+            .each_ref()
+            .map(|case| (case.as_str(), 0)),
+    );
 }
 
 /// FS-12.
@@ -129,7 +134,12 @@ fn only_what_is_visible_can_be_watched() {
 #[test]
 fn a_whiteout_is_a_node_that_cannot_be_opened() {
     let yard = yard();
-    yard.inside(&[("whiteout {w}/own {w}/moved", 0), ("read {w}/moved", 0), ("read {w}/own", EACCES), ("remove {w}/own", 0)]);
+    yard.inside(&[
+        ("whiteout {w}/own {w}/moved", 0),
+        ("read {w}/moved", 0),
+        ("read {w}/own", EACCES),
+        ("remove {w}/own", 0),
+    ]);
 }
 
 /// FS-14: whatever an agent leaves, its workspace can be removed.
@@ -157,5 +167,9 @@ fn a_file_made_for_roots_workspace_is_never_set_id_root() {
         let mode = yard.workspace.path().join(name).metadata().expect("it was made").mode();
         assert_eq!(mode & 0o6000, 0, "{name}");
     }
-    yard.inside(&[("chown {w}/own 0 0", if is_root() { libc::EINVAL } else { libc::EINVAL }), ("chmod /usr/bin/env 4755", EPERM), ("touch /usr/bin/env", EROFS)]);
+    yard.inside(&[
+        ("chown {w}/own 0 0", libc::EINVAL),
+        ("chmod /usr/bin/env 4755", EPERM),
+        ("touch /usr/bin/env", EROFS),
+    ]);
 }

@@ -110,7 +110,9 @@ fn a_file_handle_opens_nothing() {
     let yard = yard();
     let cases = ["by-handle {w}/own", "by-handle {b}/data", "by-handle /usr"];
     yard.inside(&cases.map(|case| (case, EPERM)));
-    yard.inside(&["shocker /", "shocker /usr", "shocker {w}", "shocker /proc", "shocker /tmp"].map(|case| (case, EPERM)));
+    yard.inside(
+        &["shocker /", "shocker /usr", "shocker {w}", "shocker /proc", "shocker /tmp"].map(|case| (case, EPERM)),
+    );
     let root = if crate::support::is_root() { 0 } else { EPERM };
     yard.outside(&[("by-handle {w}/own", root)]);
 }
@@ -144,7 +146,12 @@ fn state_policy_and_other_workspaces_are_out_of_sight() {
     let cases: Vec<String> = words.iter().map(|path| format!("stat {path}")).collect();
     let cases: Vec<(&str, i32)> = cases.iter().map(|case| (case.as_str(), ENOENT)).collect();
     yard.denied(&cases);
-    yard.inside(&[("stat /var/lib", ENOENT), ("stat /run/user", ENOENT), ("stat /root", ENOENT), ("stat /srv", ENOENT)]);
+    yard.inside(&[
+        ("stat /var/lib", ENOENT),
+        ("stat /run/user", ENOENT),
+        ("stat /root", ENOENT),
+        ("stat /srv", ENOENT),
+    ]);
 }
 
 /// FS-19.
@@ -162,7 +169,8 @@ fn the_mount_table_names_only_what_the_policy_names() {
     for line in table.lines() {
         let source = line.split(' ').nth(3).expect("the fourth word is the source");
         let known = ["/etc/", "/usr", "/bin", "/sbin", "/lib", "/proc", "/.masks/", "/mnt"];
-        let devices = ["/null", "/zero", "/full", "/random", "/urandom", "/tty", "/tmp", "/var-tmp", "/home", "/shm", "/"];
+        let devices =
+            ["/null", "/zero", "/full", "/random", "/urandom", "/tty", "/tmp", "/var-tmp", "/home", "/shm", "/"];
         // The workspace may lie on a filesystem that is mounted elsewhere on the host: its end is what counts.
         let root = roots.iter().any(|root| root.ends_with(source));
         assert!(

@@ -12,7 +12,8 @@ const PRIVATE: [&str; 4] = ["/tmp", "/var/tmp", "/dev/shm", "/home/agent"];
 impl Scratch {
     /// A directory out of the cell's private ones where this user has any, so that both file walls stand around it.
     pub fn away() -> Self {
-        let places = [std::env::var_os("STOCKADE_TEST_DIR"), Some(env!("CARGO_TARGET_TMPDIR").into()), std::env::var_os("HOME")];
+        let places =
+            [std::env::var_os("STOCKADE_TEST_DIR"), Some(env!("CARGO_TARGET_TMPDIR").into()), std::env::var_os("HOME")];
         let scratch = Scratch::new();
         let name = scratch.path().file_name().expect("a name");
         for place in places.into_iter().flatten().map(PathBuf::from) {
@@ -78,7 +79,7 @@ impl Yard {
 
     /// The text with the yard's own places put in.
     pub fn fill(&self, text: &str) -> String {
-        let place = |path: &std::path::Path| path.display().to_string();
+        let place = |path: &Path| path.display().to_string();
         text.replace("{w}", &place(self.workspace.path())).replace("{b}", &place(self.beside.path()))
     }
 

@@ -7,6 +7,7 @@ mod identity;
 mod outside;
 
 use super::{Attempt, judge, told};
+use nix::unistd::AccessFlags;
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -33,11 +34,11 @@ fn by_name(words: &[&str]) -> Option<Attempt> {
             File::options().append(true).open(format!("/proc/self/fd/{}", held.as_raw_fd())).map(drop)
         })),
         ["create", path] => told(File::create_new(path)),
-        ["truncate", path] => judge(widen(|| unsafe { libc::truncate(c(path).as_ptr(), 0) })),
+        ["truncate", path] => answered(nix::unistd::truncate(*path, 0)),
         ["list", path] => told(fs::read_dir(path)),
         ["stat", path] => told(fs::symlink_metadata(path)),
         ["handle", path] => told(File::options().read(true).custom_flags(libc::O_PATH).open(path)),
-        ["access", path] => judge(widen(|| unsafe { libc::access(c(path).as_ptr(), libc::F_OK) })),
+        ["access", path] => answered(nix::unistd::access(*path, AccessFlags::F_OK)),
         ["enter", path] => told(std::env::set_current_dir(path)),
         ["readlink", path] => told(fs::read_link(path)),
         ["mkdir", path] => told(fs::create_dir(path)),
@@ -72,22 +73,19 @@ fn with_mode(words: &[&str]) -> Option<Attempt> {
         ["fchmod", path, bits] => {
             told(File::open(path).and_then(|file| file.set_permissions(fs::Permissions::from_mode(mode(bits)))))
         }
-        ["fchmodat2", path, bits] => judge(syscall(452, [
-            libc::AT_FDCWD as i64,
-            c(path).as_ptr() as i64,
-            i64::from(mode(bits)),
-            0,
-        ])),
+        ["fchmodat2", path, bits] => {
+            judge(syscall(452, [libc::AT_FDCWD as i64, c(path).as_ptr() as i64, i64::from(mode(bits)), 0]))
+        }
         ["create-as", path, bits] => told(OpenOptions::new().write(true).create_new(true).mode(mode(bits)).open(path)),
-        ["creat-as", path, bits] => judge(widen(|| unsafe { libc::creat(c(path).as_ptr(), mode(bits)) })),
+        ["creat-as", path, bits] => {
+            judge(syscall(libc::SYS_creat, [c(path).as_ptr() as i64, i64::from(mode(bits)), 0, 0]))
+        }
         ["openat2-as", path, bits] => {
             let how = [(libc::O_CREAT | libc::O_WRONLY) as u64, u64::from(mode(bits)), 0];
-            judge(syscall(libc::SYS_openat2, [
-                libc::AT_FDCWD as i64,
-                c(path).as_ptr() as i64,
-                how.as_ptr() as i64,
-                size_of_val(&how) as i64,
-            ]))
+            judge(syscall(
+                libc::SYS_openat2,
+                [libc::AT_FDCWD as i64, c(path).as_ptr() as i64, how.as_ptr() as i64, size_of_val(&how) as i64],
+            ))
         }
         ["temporary-as", directory, bits] => told(temporary(directory, mode(bits))),
         ["temporary-link", directory, to] => temporary_link(directory, to),
@@ -100,11 +98,9 @@ fn with_mode(words: &[&str]) -> Option<Attempt> {
                 bits => libc::S_IFREG | mode(bits),
             };
             let device = libc::makedev(number(major), number(minor));
-            judge(widen(|| unsafe { libc::mknod(c(path).as_ptr(), kind | 0o600, device) }))
+            judge(syscall(libc::SYS_mknod, [c(path).as_ptr() as i64, i64::from(kind | 0o600), device as i64, 0]))
         }
-        ["chown", path, uid, gid] => {
-            told(std::os::unix::fs::lchown(path, Some(number(uid)), Some(number(gid))))
-        }
+        ["chown", path, uid, gid] => told(std::os::unix::fs::lchown(path, Some(number(uid)), Some(number(gid)))),
         ["touch", path] => told(File::open(path).and_then(|file| file.set_modified(std::time::UNIX_EPOCH))),
         ["attribute", path, name] => attribute(path, name),
         ["immutable", path] => immutable(path),
@@ -119,7 +115,7 @@ fn by_number(words: &[&str]) -> Option<Attempt> {
         ["by-handle", path] => by_handle(path),
         // FAN_REPORT_FID: the kind that an ordinary user may have.
         ["watch-all"] => judge(syscall(libc::SYS_fanotify_init, [0x200, 0, 0, 0])),
-        ["uncover", path] => judge(widen(|| unsafe { libc::umount2(c(path).as_ptr(), libc::MNT_DETACH) })),
+        ["uncover", path] => answered(nix::mount::umount2(*path, nix::mount::MntFlags::MNT_DETACH)),
         ["mount-proc", path] => mount_proc(path),
         ["new-proc", path] => new_proc(path),
         _ => return None,
@@ -130,8 +126,7 @@ fn descriptors(words: &[&str]) -> Option<Attempt> {
     Some(match words {
         ["descriptors"] => told(print_descriptors()),
         ["write-output-owner", pid] => {
-            let pid: i32 = pid.parse().expect("a pid");
-            judge(widen(|| unsafe { libc::fcntl(1, libc::F_SETOWN, pid) }))
+            judge(syscall(libc::SYS_fcntl, [1, i64::from(libc::F_SETOWN), pid.parse().expect("a pid"), 0]))
         }
         ["read-output-back"] => read_output_back(),
         ["nonblocking-output", bytes] => nonblocking_output(bytes.parse().expect("a number")),
@@ -159,6 +154,11 @@ fn each(words: &[&str]) -> Attempt {
         println!("{code}");
     }
     Ok(())
+}
+
+/// Turns nix's answer into an attempt.
+fn answered<T>(result: nix::Result<T>) -> Attempt {
+    result.map(drop).map_err(|errno| errno as i32)
 }
 
 fn c(text: &str) -> CString {
@@ -264,9 +264,7 @@ fn open_by_handle(at: &File, handle: &Handle) -> Attempt {
 fn mount_proc(path: &str) -> Attempt {
     let path = c(path);
     // SAFETY: the strings outlive the call; proc takes no data.
-    judge(widen(|| unsafe {
-        libc::mount(c"proc".as_ptr(), path.as_ptr(), c"proc".as_ptr(), 0, std::ptr::null())
-    }))
+    judge(widen(|| unsafe { libc::mount(c"proc".as_ptr(), path.as_ptr(), c"proc".as_ptr(), 0, std::ptr::null()) }))
 }
 
 /// PR-11: a `/proc` without masks, by way of namespaces of one's own.

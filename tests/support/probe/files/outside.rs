@@ -7,7 +7,9 @@ use std::process::Command;
 
 pub fn attempt(words: &[&str]) -> Option<Attempt> {
     Some(match words {
-        ["without-landlock", program, arguments @ ..] => without_landlock().and_then(|()| become_it(program, arguments)),
+        ["without-landlock", program, arguments @ ..] => {
+            without_landlock().and_then(|()| become_it(program, arguments))
+        }
         ["with-groups", groups, program, arguments @ ..] => {
             let groups: Vec<u32> = groups.split('+').map(|id| id.parse().expect("a group")).collect();
             // SAFETY: the kernel is told how many groups there are.
