@@ -184,6 +184,16 @@ fn landlock_alone_holds_outside_the_roots() {
     assert_eq!(walled, [(EACCES, EACCES), (0, EACCES), (0, 0), (EACCES, EACCES)]);
 }
 
+/// The same in a cell, where the mounts stand in front of it: one of the 16 rulesets that a process can have is there.
+#[test]
+fn landlock_is_in_force_in_a_cell() {
+    let yard = Yard::away("");
+    let probe = yard.probe_path();
+    assert_eq!(yard.run(&[&probe, "landlock-layers"]).stdout, "layers 15\n");
+    let outside = Command::new(&probe).arg("landlock-layers").output().expect("the probe starts");
+    assert_eq!(String::from_utf8_lossy(&outside.stdout), "layers 16\n", "control");
+}
+
 fn try_file(path: &Path) -> (i32, i32) {
     let errno = |result: std::io::Result<()>| result.err().map_or(0, |error| error.raw_os_error().unwrap_or(-1));
     let append = std::fs::File::options().append(true).open(path).map(drop);

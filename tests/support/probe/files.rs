@@ -118,6 +118,7 @@ fn by_number(words: &[&str]) -> Option<Attempt> {
         ["uncover", path] => answered(nix::mount::umount2(*path, nix::mount::MntFlags::MNT_DETACH)),
         ["mount-proc", path] => mount_proc(path),
         ["new-proc", path] => new_proc(path),
+        ["landlock-layers"] => landlock_layers().map(|layers| println!("layers {layers}")),
         _ => return None,
     })
 }
@@ -265,6 +266,16 @@ fn mount_proc(path: &str) -> Attempt {
     let path = c(path);
     // SAFETY: the strings outlive the call; proc takes no data.
     judge(widen(|| unsafe { libc::mount(c"proc".as_ptr(), path.as_ptr(), c"proc".as_ptr(), 0, std::ptr::null()) }))
+}
+
+/// How many rulesets the kernel still takes from this process; it takes 16 in all.
+fn landlock_layers() -> Result<u32, i32> {
+    const EXECUTE: u64 = 1;
+    let handled: [u64; 1] = [EXECUTE];
+    answered(nix::sys::prctl::set_no_new_privs())?;
+    let ruleset = syscall(444, [handled.as_ptr() as i64, size_of_val(&handled) as i64, 0, 0]);
+    judge(ruleset)?;
+    Ok((0..64).take_while(|_| syscall(446, [ruleset, 0, 0, 0]) == 0).count() as u32)
 }
 
 /// PR-11: a `/proc` without masks, by way of namespaces of one's own.
