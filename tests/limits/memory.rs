@@ -3,6 +3,11 @@
 use crate::ends::{SOON, eventually, json, marker, printed, probe, processes_with};
 use crate::support::Yard;
 
+/// A cell of 64 MiB. The timeout is for a missing wall: what should have been killed would wait for ever.
+fn small() -> Yard {
+    Yard::new().flag("--memory").flag("64M").flag("--timeout").flag("20s")
+}
+
 /// What a cell of 64 MiB cannot hold, whichever way it is asked for. `false`: it may.
 const ATTEMPTS: &[(&[&str], bool)] = &[
     (&["allocate", "16"], false),
@@ -18,7 +23,7 @@ const ATTEMPTS: &[(&[&str], bool)] = &[
 
 #[test]
 fn memory_beyond_the_limit_is_reported_as_memory_and_ends_with_137() {
-    let yard = Yard::new().flag("--memory").flag("64M");
+    let yard = small();
     let probe = yard.probe_path();
     for (attempt, too_much) in ATTEMPTS {
         let argv: Vec<&str> = [probe.as_str()].into_iter().chain(attempt.iter().copied()).collect();
@@ -30,7 +35,7 @@ fn memory_beyond_the_limit_is_reported_as_memory_and_ends_with_137() {
 
 #[test]
 fn out_of_memory_ends_siblings_in_other_sessions_too() {
-    let yard = Yard::new().flag("--memory").flag("64M");
+    let yard = small();
     let (marker, probe) = (marker(), yard.probe_path());
     // The hog is not the command: it alone would die without the limit on the whole group.
     let script = format!(
@@ -49,7 +54,7 @@ fn out_of_memory_ends_siblings_in_other_sessions_too() {
 
 #[test]
 fn without_json_a_word_on_stderr_says_that_memory_ran_out() {
-    let yard = Yard::new().flag("--memory").flag("64M");
+    let yard = small();
     let outcome = probe(&yard, &["allocate", "640"]);
     assert_eq!((outcome.code, outcome.stdout.as_str()), (137, ""));
     assert_eq!(outcome.stderr, "stockade: the memory limit was reached; everything was killed\n");
