@@ -97,10 +97,12 @@ pub enum Stage {
     WorkingDirectory,
     Exec,
     Group,
+    /// Not a step: the answer to an attempt, 0 when it worked.
+    Attempt,
 }
 
 impl Stage {
-    const ALL: [Stage; 30] = [
+    const ALL: [Stage; 31] = [
         Stage::Clone,
         Stage::MapIdentity,
         Stage::Source,
@@ -131,6 +133,7 @@ impl Stage {
         Stage::WorkingDirectory,
         Stage::Exec,
         Stage::Group,
+        Stage::Attempt,
     ];
 
     pub fn from_number(number: u32) -> Option<Stage> {
@@ -204,8 +207,7 @@ impl FromInit {
 }
 
 /// The fixed part in front of a [`Command`]'s strings.
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Default, Clone, Copy)]
 pub struct CommandHeader {
     /// Bytes of strings that follow.
     pub bytes: u32,

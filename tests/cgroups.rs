@@ -217,7 +217,8 @@ fn removal_kills_whatever_lives_inside() {
     assert!(locations.iter().all(|location| !location.exists()));
     let is_dead =
         |pid: &String| fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "));
-    assert!(pids.iter().all(is_dead), "a process lives on");
+    // A task leaves its group shortly before it is a zombie.
+    until("every process is dead", || pids.iter().all(is_dead));
 }
 
 #[test]
@@ -243,9 +244,11 @@ fn a_sweep_takes_a_dead_brokers_groups_and_no_others() {
     broker.kill().unwrap();
     let own = Cell::new("own", &limits());
     // Not reaped yet: a zombie is dead.
-    until("the sweep finds it", || sweep(layout()) >= orphaned.locations().len());
+    until("the sweep takes it", || {
+        sweep(layout());
+        orphaned.locations().iter().all(|location| !location.exists())
+    });
     broker.wait().unwrap();
-    assert!(orphaned.locations().iter().all(|location| !location.exists()));
     assert!(own.0.locations().iter().all(|location| location.exists()));
     child.wait().unwrap();
 }
@@ -279,7 +282,7 @@ fn a_controller_without_a_hierarchy_is_refused_by_name() {
     assert!(error.to_string().contains("not yours"), "{error}");
 }
 
-/// The figures are printed for `--nocapture`; the bounds are far above them, for noisy machines.
+/// The figures are printed for `--nocapture`; on a noisy machine only their order is certain.
 #[test]
 fn slots_cost_little() {
     let mut cell = Cell::new("cost", &limits());
@@ -305,9 +308,10 @@ fn slots_cost_little() {
         })
         .collect();
     assert!(slots.iter().all(|slot| !matches!(slot.enter, Enter::Tasks(ref tasks) if tasks.is_empty())));
-    for (what, times, bound) in [("new", &mut fresh, 5000), ("back", &mut back, 2000), ("again", &mut again, 1000)] {
+    println!("on {:?}", layout().hierarchies);
+    for (what, times) in [("new", &mut fresh), ("back", &mut back), ("again", &mut again)] {
         times.sort();
         println!("{what}: median {:?}, worst {:?}", times[times.len() / 2], times[times.len() - 1]);
-        assert!(times[times.len() / 2] < Duration::from_micros(bound), "{what}: {times:?}");
     }
+    assert!(again[12] * 5 < fresh[12], "using a slot again is far cheaper than a new one");
 }

@@ -3,11 +3,11 @@
 use super::fault::Trouble;
 use crate::launch::Launcher;
 use crate::launch::cgroup::{self, Gauges};
-use crate::plan::cell::CellPlan;
+use crate::plan::cell::{CellPlan, GroupPlan};
 use crate::plan::command::CommandPlan;
 use crate::sys::terminal::Size;
 use crate::sys::{Errno, descriptor, process, socket};
-use crate::wire::{CommandHeader, FromLauncher, Report, ToLauncher};
+use crate::wire::{CommandHeader, FromInit, FromLauncher, Report, ToLauncher};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -25,10 +25,13 @@ const FAREWELL: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub struct Cell {
     launcher: Option<Launcher>,
+    /// Where its cgroups are or will be.
     groups: Vec<PathBuf>,
     ready: VecDeque<Ready>,
     /// Asked for and not yet answered.
     coming: usize,
+    /// The host's uid and gid of everything in it.
+    owner: (u32, u32),
 }
 
 /// A sealed process that waits for its command.
@@ -38,6 +41,7 @@ pub struct Ready {
     pub leash: OwnedFd,
     pub pidfd: OwnedFd,
     pub gauges: Option<Gauges>,
+    owner: (u32, u32),
 }
 
 /// What the command's 0, 1 and 2 are.
@@ -54,7 +58,12 @@ impl Cell {
 
     /// Has the launcher make the cell; the first process is asked for along with it.
     pub fn make(launcher: Launcher, plan: CellPlan) -> Result<Cell, Trouble> {
-        let mut cell = Cell { launcher: Some(launcher), groups: Vec::new(), ready: VecDeque::new(), coming: 0 };
+        let owner = (plan.identity.outer_uid, plan.identity.outer_gid);
+        let place = |groups: &GroupPlan| {
+            cgroup::future_locations(&groups.layout, std::process::id(), &Self::NUMBER.to_string())
+        };
+        let groups = plan.groups.as_ref().map(place).unwrap_or_default();
+        let mut cell = Cell { launcher: Some(launcher), groups, ready: VecDeque::new(), coming: 0, owner };
         cell.send(&ToLauncher::MakeCell { cell: Self::NUMBER, plan: Box::new(plan) })?;
         cell.prepare()?;
         match cell.receive()? {
@@ -90,7 +99,7 @@ impl Cell {
         self.coming = self.coming.saturating_sub(1);
         match message {
             FromLauncher::Ready { gauges, .. } => {
-                let ready = Ready::new(descriptors, gauges).ok_or_else(|| Trouble::lost("the launcher"))?;
+                let ready = Ready::new(descriptors, gauges, self.owner).ok_or_else(|| Trouble::lost("the launcher"))?;
                 self.ready.push_back(ready);
                 Ok(())
             }
@@ -155,14 +164,14 @@ fn readable(descriptor: std::os::fd::BorrowedFd<'_>, patience: Duration) -> bool
 }
 
 impl Ready {
-    fn new(descriptors: Vec<OwnedFd>, gauges: Option<serde_json::Value>) -> Option<Ready> {
+    fn new(descriptors: Vec<OwnedFd>, gauges: Option<serde_json::Value>, owner: (u32, u32)) -> Option<Ready> {
         let mut descriptors = descriptors.into_iter();
         let (door, leash, pidfd) = (descriptors.next()?, descriptors.next()?, descriptors.next()?);
         let gauges = match gauges {
             Some(kind) => Gauges::from_descriptors(serde_json::from_value(kind).ok()?, descriptors.collect()),
             None => None,
         };
-        Some(Ready { door, leash, pidfd, gauges })
+        Some(Ready { door, leash, pidfd, gauges, owner })
     }
 
     /// Hands the command through the door. Whether it could be executed is told there, or by silence.
@@ -181,15 +190,52 @@ impl Ready {
             cols: size.cols,
         };
         let descriptors: Vec<i32> = match stdio {
-            Stdio::Descriptors(three) => three.iter().map(AsRawFd::as_raw_fd).collect(),
+            Stdio::Descriptors(three) => {
+                for end in three {
+                    // A pipe belongs to whoever made it, and `/dev/stdout` opens it once more by its permissions.
+                    std::os::unix::fs::fchown(end, Some(self.owner.0), Some(self.owner.1))
+                        .map_err(|_| Errno::last())?;
+                }
+                three.iter().map(AsRawFd::as_raw_fd).collect()
+            }
             Stdio::Terminal(_) => Vec::new(),
         };
-        socket::send(self.door.as_raw_fd(), &header.to_bytes(), &descriptors)?;
-        let mut sent = 0;
-        while sent < words.len() {
-            sent += socket::send(self.door.as_raw_fd(), &words[sent..], &[])?;
+        let mut message = header.to_bytes().to_vec();
+        message.extend(words);
+        let mut sent = socket::send(self.door.as_raw_fd(), &message, &descriptors)?;
+        while sent < message.len() {
+            sent += socket::send(self.door.as_raw_fd(), &message[sent..], &[])?;
         }
         Ok(())
+    }
+
+    /// Waits for what is said at the door; `None` when it was hung up because exec worked.
+    pub fn verdict(&self) -> Option<Trouble> {
+        let mut bytes = [0; Report::BYTES];
+        if !readable(self.door.as_fd(), PATIENCE) {
+            return Some(Trouble::lost("the process"));
+        }
+        match socket::receive(self.door.as_raw_fd(), &mut bytes, &mut []) {
+            Ok((0, _)) => self.trouble(),
+            Ok((got, _)) => {
+                Some(Report::from_bytes(&bytes[..got]).map_or_else(|| Trouble::lost("the process"), Into::into))
+            }
+            Err(_) => Some(Trouble::lost("the process")),
+        }
+    }
+
+    /// A hung-up door means that exec worked, unless PID 1 failed or died before.
+    fn trouble(&self) -> Option<Trouble> {
+        let mut bytes = [0; FromInit::BYTES];
+        while readable(self.leash.as_fd(), Duration::ZERO) {
+            match descriptor::read(self.leash.as_raw_fd(), &mut bytes).map(|got| FromInit::from_bytes(&bytes[..got])) {
+                Ok(Some(FromInit::Ready)) => {}
+                Ok(Some(FromInit::Exited { .. })) => return None,
+                Ok(Some(FromInit::Failed(report))) => return Some(report.into()),
+                Ok(None) | Err(_) => return Some(Trouble::lost("the process")),
+            }
+        }
+        None
     }
 
     /// The terminal's outer end, which the child sends before it becomes the command.

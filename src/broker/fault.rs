@@ -94,5 +94,6 @@ fn in_words(stage: Stage) -> &'static str {
         Stage::WorkingDirectory => "entering the working directory",
         Stage::Exec => "executing",
         Stage::Group => "making the cgroup",
+        Stage::Attempt => "trying it",
     }
 }

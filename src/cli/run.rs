@@ -11,13 +11,16 @@ use crate::broker::fault::Trouble;
 use crate::broker::process::{Activity, Deadlines, End, Process, Reason, Wish};
 use crate::host::{Host, System};
 use crate::launch::Launcher;
-use crate::plan::{self, command::CommandPlan, command::Request, command::Words};
+use crate::plan;
+use crate::plan::cell::CellPlan;
+use crate::plan::command::{CommandPlan, Request, Words};
 use crate::policy::Policy;
 use crate::sys::Errno;
 use crate::wire::Stage;
 use nix::sys::signal::Signal;
 use nix::sys::signalfd::SignalFd;
 use serde::Serialize;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -55,9 +58,20 @@ pub fn shell(args: &CellArgs, launcher: Launcher) -> Result<u8, Complaint> {
     Job::plan(&policy, args, words, wall)?.run_in_terminal(launcher)
 }
 
+/// Everything that can be decided without doing anything.
+pub fn decide(policy: &Policy, args: &CellArgs, words: Words) -> Result<(System, CellPlan, CommandPlan), Complaint> {
+    let system = System::look(&plan::question(policy))?;
+    let cell = plan::make_cell(policy, &Host::probe(), &system)?;
+    let request = Request { words, cwd: args.cwd.clone(), env: Vec::new() };
+    let text = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+    let operator: Vec<(String, String)> = std::env::vars_os().filter_map(text).collect();
+    let command = plan::command::plan(policy, &request, &operator)?;
+    Ok((system, cell, command))
+}
+
 /// Everything decided, nothing done.
 struct Job {
-    cell: plan::cell::CellPlan,
+    cell: CellPlan,
     command: CommandPlan,
     deadlines: Deadlines,
     inline_bytes: usize,
@@ -103,13 +117,7 @@ fn usize_is_zero(number: &usize) -> bool {
 
 impl Job {
     fn plan(policy: &Policy, args: &CellArgs, words: Words, wall: Duration) -> Result<Job, Complaint> {
-        let host = Host::probe();
-        let system = System::look(&plan::question(policy))?;
-        let cell = plan::make_cell(policy, &host, &system)?;
-        let request = Request { words, cwd: args.cwd.clone(), env: Vec::new() };
-        let operator: Vec<(String, String)> =
-            std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))).collect();
-        let command = plan::command::plan(policy, &request, &operator)?;
+        let (_, cell, command) = decide(policy, args, words)?;
         let deadlines = Deadlines { wall, idle: policy.limits.idle_time, cpu: policy.limits.cpu_time };
         let weaker = cell.missing_walls();
         Ok(Job { cell, command, deadlines, inline_bytes: policy.limits.inline_bytes.0 as usize, weaker })

@@ -1,3 +1,5 @@
+//! Layouts as the kernel tells them, and what is read out of each.
+
 use super::*;
 use Controller::{Cpu, Cpuacct, Memory, Pids};
 

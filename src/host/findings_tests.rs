@@ -1,3 +1,5 @@
+//! What is said of hosts of many kinds, and what remedy is named.
+
 use std::path::PathBuf;
 
 use super::*;
@@ -71,14 +73,14 @@ fn every_missing_wall_names_its_reason_and_its_remedy() {
         host.mounts.proc_visible = false;
     });
     check_missing("mounts", "5.12", "5.12", |host| host.mounts.setattr = Call::Unknown);
-    check_missing("landlock", "5.13, this is 5.10.0-33", "if_available", |host| {
+    check_missing("landlock", "5.13, this is 5.10.0-33", "if-available", |host| {
         host.landlock_abi = 0;
         host.kernel = Release::parse("5.10.0-33");
     });
     check_missing("landlock", "not switched on", "lsm=landlock", |host| host.landlock_abi = 0);
     check_missing("seccomp", "no seccomp", "CONFIG_SECCOMP_FILTER", |host| host.seccomp = false);
     check_missing("cgroups", "carries memory, cpu and pids", "mount -t cgroup2", |host| {
-        host.cgroups.hierarchies.clear()
+        host.cgroups.hierarchies.clear();
     });
     check_missing("cgroups", "not yours", "enable-linger 1000", |host| {
         host.cgroups.hierarchies[0].base = Base::Closed { why: "not yours".to_owned() };

@@ -17,6 +17,11 @@ pub const PROGRAM_DIRECTORIES: &[&str] =
 /// Where programs other than those on `PATH` may lie.
 const SYSTEM_TREES: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32"];
 
+/// Parts of the system that hold no libraries: with an explicit list they are mounted so that nothing in them can
+/// be executed, by the loader neither, and need not be searched.
+const DATA_TREES: &[&str] =
+    &["/usr/share", "/usr/include", "/usr/src", "/usr/local/share", "/usr/local/include", "/usr/local/src"];
+
 /// What the command lists mean here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Programs {
@@ -35,6 +40,8 @@ pub struct Listed {
     pub directories: BTreeSet<PathBuf>,
     /// Loaders and interpreters that allowed programs cannot start without.
     pub loaders: BTreeSet<PathBuf>,
+    /// Directories of the system in which nothing is executable at all.
+    pub data: Vec<PathBuf>,
     /// Directories of the system, with the compiled programs in them that the list does not cover.
     pub others: Vec<Unlisted>,
     /// Allowed scripts whose interpreter the list does not allow: `(script, interpreter)`.
@@ -55,7 +62,13 @@ pub struct Unlisted {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kept {
     File(PathBuf),
-    Link { at: PathBuf, to: PathBuf },
+    /// Executable but not compiled: a script, which Landlock keeps from running.
+    Script(PathBuf),
+    Link {
+        at: PathBuf,
+        to: PathBuf,
+        real: PathBuf,
+    },
 }
 
 pub fn look(blocked: &[String], allowed: Option<&[String]>) -> Programs {
@@ -92,11 +105,10 @@ fn look_listed(allowed: &[String], blocked: &BTreeSet<PathBuf>) -> Listed {
             listed.loaders.extend(loader.path().canonicalize());
         }
     }
-    let mut seen = HashSet::new();
+    listed.data = DATA_TREES.iter().filter_map(|tree| Path::new(tree).canonicalize().ok()).collect();
+    let mut seen: HashSet<PathBuf> = listed.data.iter().cloned().collect();
     for tree in SYSTEM_TREES.iter().filter_map(|tree| Path::new(tree).canonicalize().ok()) {
-        if seen.insert(tree.clone()) {
-            unlisted(&tree, &listed.allowed, &listed.directories, &mut listed.others);
-        }
+        unlisted(&tree, &listed.allowed, &listed.directories, &mut seen, &mut listed.others);
     }
     listed
 }
@@ -125,7 +137,8 @@ fn find(pattern: &str) -> Vec<PathBuf> {
     found.iter().filter_map(|path| path.canonicalize().ok()).filter(|path| path.is_file()).collect()
 }
 
-/// Hard links to the same file in the program directories.
+/// All names of a file in the system: those in the program directories and, where the link count says that there
+/// are more, wherever they are.
 fn other_names(path: &Path) -> Vec<PathBuf> {
     let Ok(file) = fs::metadata(path) else { return Vec::new() };
     if file.nlink() < 2 {
@@ -136,16 +149,31 @@ fn other_names(path: &Path) -> Vec<PathBuf> {
     };
     let directories = PROGRAM_DIRECTORIES.iter().map(Path::new).chain(path.parent());
     let entries = directories.filter_map(|directory| fs::read_dir(directory).ok()).flatten().flatten();
-    entries.filter(same).filter_map(|entry| entry.path().canonicalize().ok()).collect()
+    let mut names: BTreeSet<PathBuf> =
+        entries.filter(same).filter_map(|entry| entry.path().canonicalize().ok()).collect();
+    let trees: BTreeSet<PathBuf> = SYSTEM_TREES.iter().filter_map(|tree| Path::new(tree).canonicalize().ok()).collect();
+    let mut pending: Vec<PathBuf> = trees.into_iter().collect();
+    while (names.len() as u64) < file.nlink() {
+        let Some(directory) = pending.pop() else { break };
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => pending.push(entry.path()),
+                Ok(kind) if kind.is_file() && same(&entry) => drop(names.insert(entry.path())),
+                _ => {}
+            }
+        }
+    }
+    names.into_iter().collect()
 }
 
 fn unlisted(
     directory: &Path,
     allowed: &BTreeSet<PathBuf>,
     directories: &BTreeSet<PathBuf>,
+    seen: &mut HashSet<PathBuf>,
     others: &mut Vec<Unlisted>,
 ) {
-    if directories.contains(directory) {
+    if directories.contains(directory) || !seen.insert(directory.into()) {
         return;
     }
     let (mut programs, mut rest, mut below) = (Vec::new(), Vec::new(), Vec::new());
@@ -155,30 +183,42 @@ fn unlisted(
         if kind.is_dir() {
             below.push(path.clone());
         }
-        if kind.is_file() && is_program(&entry) && !allowed.contains(&path) {
-            programs.push(path);
-        } else {
-            rest.push(match fs::read_link(&path) {
-                Ok(to) => Kept::Link { at: path, to },
-                Err(_) => Kept::File(path),
-            });
+        if kind.is_symlink() {
+            let (to, real) = (fs::read_link(&path).unwrap_or_default(), path.canonicalize().unwrap_or_default());
+            rest.push(Kept::Link { at: path, to, real });
+            continue;
+        }
+        match if kind.is_file() && !allowed.contains(&path) { nature(&entry) } else { Nature::Data } {
+            Nature::Program => programs.push(path),
+            Nature::Script => rest.push(Kept::Script(path)),
+            Nature::Data => rest.push(Kept::File(path)),
         }
     }
     if !programs.is_empty() {
         others.push(Unlisted { directory: directory.into(), programs, rest });
     }
     for directory in below {
-        unlisted(&directory, allowed, directories, others);
+        unlisted(&directory, allowed, directories, seen, others);
     }
 }
 
-/// Compiled, executable, and not a library: what the dynamic loader could be asked to run.
-fn is_program(entry: &fs::DirEntry) -> bool {
+enum Nature {
+    /// Compiled, executable, and not a library: what the dynamic loader could be asked to run.
+    Program,
+    Script,
+    Data,
+}
+
+fn nature(entry: &fs::DirEntry) -> Nature {
     let name = entry.file_name();
     let library = name.to_string_lossy().split('.').any(|part| part == "so");
-    !library
-        && entry.metadata().is_ok_and(|file| file.permissions().mode() & 0o111 != 0)
-        && matches!(start(&entry.path()), Start::Elf { .. })
+    if library || !entry.metadata().is_ok_and(|file| file.permissions().mode() & 0o111 != 0) {
+        return Nature::Data;
+    }
+    match start(&entry.path()) {
+        Start::Elf { .. } => Nature::Program,
+        Start::Script { .. } | Start::Other => Nature::Script,
+    }
 }
 
 /// How the kernel would start a file.

@@ -11,10 +11,10 @@ use super::{Base, Container, Host, Version};
 pub(super) const USER_NS_KERNEL: &str = "run a kernel built with CONFIG_USER_NS";
 
 pub(super) const OLD_KERNEL_LANDLOCK: &str =
-    "run a kernel of 5.13 or later (6.7 for TCP rules), or set `landlock = \"if_available\"` under `[enforcement]`";
+    "run a kernel of 5.13 or later (6.7 for TCP rules), or set `landlock = \"if-available\"` under `[enforcement]`";
 
 pub(super) const LANDLOCK_LSM: &str = "add `landlock` to the list: put `lsm=landlock,$(cat /sys/kernel/security/lsm)` on the \
-     kernel command line and reboot, or set `landlock = \"if_available\"` under `[enforcement]`";
+     kernel command line and reboot, or set `landlock = \"if-available\"` under `[enforcement]`";
 
 /// Ubuntu: a profile for this one program, or the switch for the whole machine.
 pub(super) fn apparmor(program: &Path) -> String {
@@ -71,9 +71,6 @@ pub(super) fn no_controller(host: &Host, absent: &[Controller]) -> String {
 
 /// No place for cells: what an operator hands over, for this layout and this user.
 pub(super) fn no_delegation(host: &Host) -> String {
-    if host.container.is_some() {
-        return container_groups(host);
-    }
     let closed = host.cgroups.hierarchies.iter().filter(|hierarchy| matches!(hierarchy.base, Base::Closed { .. }));
     let mut lines = Vec::new();
     for hierarchy in closed {
@@ -82,8 +79,9 @@ pub(super) fn no_delegation(host: &Host) -> String {
                 let path = delegated(hierarchy, host.uid).display().to_string();
                 lines.push(format!("sudo mkdir -p {path} && sudo chown -R {}:{} {path}", host.uid, host.gid));
             }
+            Version::V2 if host.container.is_some() => lines.push(container_groups(host)),
             Version::V2 if host.uid == 0 => {
-                lines.push("start it in a group of its own: systemd-run --scope -p Delegate=yes stockade …".to_owned())
+                lines.push("start it in its own group: systemd-run --scope -p Delegate=yes stockade …".to_owned());
             }
             Version::V2 => lines.push(format!(
                 "let the user's systemd run without a login: sudo loginctl enable-linger {uid}\n\
@@ -94,13 +92,21 @@ pub(super) fn no_delegation(host: &Host) -> String {
             )),
         }
     }
+    if host.container.is_some() && closed_v1(host) {
+        lines.push("or, where these hierarchies are mounted read-only: docker run --privileged …".to_owned());
+    }
     lines.join("\n")
+}
+
+fn closed_v1(host: &Host) -> bool {
+    let mut hierarchies = host.cgroups.hierarchies.iter();
+    hierarchies.any(|hierarchy| hierarchy.version == Version::V1 && matches!(hierarchy.base, Base::Closed { .. }))
 }
 
 fn container_groups(host: &Host) -> String {
     match host.container {
         Some(Container::Kubernetes) => "in the pod: `securityContext: { privileged: true }` on a node with cgroup v2, or \
-             set `cgroups = \"if_available\"` under `[enforcement]` and let the pod's own limits hold"
+             set `cgroups = \"if-available\"` under `[enforcement]` and let the pod's own limits hold"
             .to_owned(),
         _ => "docker run --cgroupns=private --security-opt writable-cgroups=true … (Docker 28; before it: --privileged), \
              with stockade as the container's own command; if a shell must come first, let it make room: mkdir \

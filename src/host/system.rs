@@ -15,10 +15,11 @@ const MAX_WALK: usize = 200_000;
 pub struct System {
     /// `/bin`, `/lib` and the like: links into `/usr` or directories of their own.
     pub top: Vec<Top>,
-    /// Entries of `/etc` that programs need and that hold no secret.
-    pub etc: Vec<PathBuf>,
+    pub etc: Vec<Etc>,
     /// Entries of `/proc` that are to be covered.
     pub proc: Vec<PathBuf>,
+    /// Entries of `/proc` that only root can read.
+    pub proc_of_root: Vec<PathBuf>,
     /// What the policy's `hidden` means on this disk, resolved.
     pub hidden: Vec<PathBuf>,
     /// `(uid, gid)` of each read-write root.
@@ -32,42 +33,59 @@ pub enum Top {
     Directory(PathBuf),
 }
 
-/// World-readable in the kernel's `/proc`, and nobody's business in a cell. The rest that container runtimes mask
-/// is readable by root only, which no cell is.
+/// One entry of `/etc`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Etc {
+    Copy(PathBuf),
+    Link { at: PathBuf, to: PathBuf },
+    Show(PathBuf),
+}
+
+/// World-readable in the kernel's `/proc`, and nobody's business in a cell.
 const PROC_MASKS: &[&str] = &[
     "acpi",
-    "bus",
+    "asound",
     "config.gz",
-    "fs",
-    "ioports",
+    "interrupts",
     "iomem",
-    "irq",
+    "ioports",
     "kallsyms",
     "key-users",
     "keys",
-    "kcore",
-    "kmsg",
     "latency_stats",
-    "modules",
-    "mtrr",
     "sched_debug",
     "scsi",
-    "sysrq-trigger",
-    "timer_list",
+    "timer_stats",
 ];
 
+/// Readable by root only, which a cell is just where the policy says so.
+const ROOT_PROC_MASKS: &[&str] = &[
+    "kcore",
+    "kmsg",
+    "kpagecgroup",
+    "kpagecount",
+    "kpageflags",
+    "mtrr",
+    "slabinfo",
+    "sysrq-trigger",
+    "timer_list",
+    "vmallocinfo",
+];
+
+/// A small file of `/etc` is copied: a mount for each would be paid for at every start.
+const MAX_COPY: u64 = 256 << 10;
+
+/// Entries of `/etc` that programs need and that hold no secret. Files are copied, directories shown.
 const ETC: &[&str] = &[
     "alternatives",
     "bash.bashrc",
     "ca-certificates",
-    "ca-certificates.conf",
     "crypto-policies",
     "debian_version",
     "fonts",
     "gai.conf",
     "host.conf",
     "inputrc",
-    "java",
     "java-11-openjdk",
     "java-17-openjdk",
     "java-21-openjdk",
@@ -77,24 +95,15 @@ const ETC: &[&str] = &[
     "localtime",
     "lsb-release",
     "magic",
-    "mailcap",
-    "manpath.config",
     "mime.types",
-    "nanorc",
     "os-release",
     "pki",
     "profile",
-    "profile.d",
     "protocols",
-    "python3",
-    "python3.11",
-    "python3.12",
-    "python3.13",
     "rpc",
     "services",
     "shells",
     "ssl",
-    "terminfo",
     "timezone",
     "vim",
 ];
@@ -124,8 +133,9 @@ impl System {
         let owner = |root: &PathBuf| fs::metadata(root).map(|found| (found.uid(), found.gid())).unwrap_or((0, 0));
         Ok(System {
             top: ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"].iter().filter_map(|at| top(at)).collect(),
-            etc: existing("/etc", ETC),
+            etc: existing("/etc", ETC).into_iter().map(etc).collect(),
             proc: existing("/proc", PROC_MASKS),
+            proc_of_root: existing("/proc", ROOT_PROC_MASKS),
             hidden: hidden(question)?,
             owners: question.writable_roots.iter().map(owner).collect(),
             programs: programs::look(&question.blocked, question.allowed.as_deref()),
@@ -140,6 +150,17 @@ fn top(at: &str) -> Option<Top> {
         return Some(Top::Link { to: fs::read_link(&path).ok()?, at: path });
     }
     found.is_dir().then_some(Top::Directory(path))
+}
+
+fn etc(at: PathBuf) -> Etc {
+    // A link into the system's own directories, which are there inside too.
+    if let Ok(to) = fs::read_link(&at)
+        && at.canonicalize().is_ok_and(|real| real.starts_with("/usr"))
+    {
+        return Etc::Link { at, to };
+    }
+    let small = fs::metadata(&at).is_ok_and(|found| found.is_file() && found.len() <= MAX_COPY);
+    if small { Etc::Copy(at) } else { Etc::Show(at) }
 }
 
 fn existing(parent: &str, names: &[&str]) -> Vec<PathBuf> {

@@ -3,74 +3,90 @@
 //! What arrives was decided by `plan`; nothing is decided here. Child-safe throughout: the strings go
 //! into memory mapped for them and are used where they lie.
 
+use super::attempt;
 use super::seal::{DOOR, LEASH, Sealed};
-use crate::sys::descriptor::{self, duplicate_above, duplicate_onto, make_blocking};
+use crate::sys::descriptor::{self, duplicate_above, duplicate_onto};
 use crate::sys::terminal::{self, Size};
 use crate::sys::{Errno, process, signal, socket};
 use crate::wire::{CommandHeader, Report, Stage};
 use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, RawFd};
 
-/// Never returns: the command, a report at the door, or silence because the broker went away.
-pub fn wait_and_exec(_sealed: &Sealed) -> ! {
-    let (stage, errno) = match receive() {
-        Some(Ok(order)) => carry_out(order),
+/// Never returns from a successful order; otherwise says at the door why, or ends because the broker went away.
+pub fn wait_and_exec(_sealed: &Sealed, order: &mut Order) {
+    let (stage, errno) = match order.receive() {
+        Some(Ok(())) => carry_out(order),
         Some(Err(errno)) => (Stage::Receive, errno),
-        None => process::exit(0),
+        None => return,
     };
     let report = Report { stage: stage as u32, errno: errno as i32 };
     let _ = socket::send(DOOR, &report.to_bytes(), &[]);
     process::exit(127)
 }
 
-struct Order {
+/// What is to be run. Lives in PID 1's memory, which the child borrows; PID 1 forgets it after exec.
+#[derive(Debug, Default)]
+pub struct Order {
     header: CommandHeader,
     /// The command's descriptors for 0, 1 and 2; none of them below 5. Unused with a terminal.
     stdio: [RawFd; 3],
-    /// `cwd`, candidates, arguments and variables, each NUL-terminated.
-    strings: &'static [u8],
-    /// Room for the pointers that execve takes.
-    table: &'static mut [u8],
+    /// `cwd`, candidates, arguments and variables, each NUL-terminated; then room for the pointers of execve.
+    memory: Option<&'static mut [u8]>,
 }
 
-fn receive() -> Option<Result<Order, Errno>> {
-    let mut head = [0; CommandHeader::BYTES];
-    let mut stdio = [-1; 3];
-    let (got, count) = match socket::receive(DOOR, &mut head, &mut stdio) {
-        Ok((0, _)) | Err(_) => return None,
-        Ok(got) => got,
-    };
-    if got != CommandHeader::BYTES {
-        return Some(Err(Errno::EPROTO));
-    }
-    let header = CommandHeader::from_bytes(&head);
-    Some(read_strings(header).and_then(|(strings, table)| {
-        for fd in &mut stdio[..count] {
-            *fd = duplicate_above(*fd, DOOR + 1)?;
+impl Order {
+    fn receive(&mut self) -> Option<Result<(), Errno>> {
+        let mut head = [0; CommandHeader::BYTES];
+        let (got, count) = match socket::receive(DOOR, &mut head, &mut self.stdio) {
+            Ok((0, _)) | Err(_) => return None,
+            Ok(got) => got,
+        };
+        if got != CommandHeader::BYTES {
+            return Some(Err(Errno::EPROTO));
         }
-        Ok(Order { header, stdio, strings, table })
-    }))
-}
+        self.header = CommandHeader::from_bytes(&head);
+        Some(self.read_strings().and_then(|()| {
+            for fd in &mut self.stdio[..count] {
+                *fd = duplicate_above(*fd, DOOR + 1)?;
+            }
+            Ok(())
+        }))
+    }
 
-fn read_strings(header: CommandHeader) -> Result<(&'static [u8], &'static mut [u8]), Errno> {
-    let strings = header.bytes as usize;
-    let pointers = (header.arguments as usize + header.variables as usize + 2) * size_of::<*const u8>();
-    let (text, table) =
-        descriptor::map_memory(strings.next_multiple_of(16) + pointers)?.split_at_mut(strings.next_multiple_of(16));
-    let mut filled = 0;
-    while filled < strings {
-        match descriptor::read(DOOR, &mut text[filled..strings]) {
-            Ok(0) => return Err(Errno::EPIPE),
-            Ok(got) => filled += got,
-            Err(Errno::EINTR) => {}
-            Err(errno) => return Err(errno),
+    /// Where the strings end and the pointers begin.
+    fn border(&self) -> usize {
+        (self.header.bytes as usize).next_multiple_of(16)
+    }
+
+    fn read_strings(&mut self) -> Result<(), Errno> {
+        let words = self.header.arguments as usize + self.header.variables as usize;
+        let memory = descriptor::map_memory(self.border() + (words + 2) * size_of::<*const u8>())?;
+        let mut rest = &mut memory[..self.header.bytes as usize];
+        while !rest.is_empty() {
+            match descriptor::read(DOOR, rest) {
+                Ok(0) => return Err(Errno::EPIPE),
+                Ok(got) => rest = &mut rest[got..],
+                Err(Errno::EINTR) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        self.memory = Some(memory);
+        Ok(())
+    }
+
+    /// Overwrites the command's words and variables.
+    pub fn forget(&mut self) {
+        if let Some(memory) = &mut self.memory {
+            memory.fill(0);
         }
     }
-    Ok((text, table))
 }
 
 /// Returns only when a step failed.
-fn carry_out(order: Order) -> (Stage, Errno) {
+fn carry_out(order: &mut Order) -> (Stage, Errno) {
+    let border = order.border();
+    let Some(memory) = order.memory.as_mut() else { return (Stage::Receive, Errno::EPROTO) };
+    let (text, table) = memory.split_at_mut(border);
     let steps = || {
         process::setsid().map_err(|errno| (Stage::Terminal, errno))?;
         if order.header.rows > 0 {
@@ -80,14 +96,18 @@ fn carry_out(order: Order) -> (Stage, Errno) {
         }
         // The leash is PID 1's alone.
         descriptor::close_range(LEASH as u32, LEASH as u32).map_err(|errno| (Stage::Stdio, errno))?;
-        let mut strings = Strings { bytes: order.strings, at: 0 };
+        let mut strings = Strings { bytes: text, at: 0 };
         enter_directory(strings.next()).map_err(|errno| (Stage::WorkingDirectory, errno))?;
-        signal::reset_dispositions();
         signal::unblock_all().map_err(|errno| (Stage::Exec, errno))?;
         Ok(strings)
     };
     match steps() {
-        Ok(strings) => (Stage::Exec, exec(order.header, strings, order.table)),
+        // No program to look for: something to try out.
+        Ok(mut strings) if order.header.candidates == 0 => {
+            let answer = attempt::attempt(strings.next(), strings.next());
+            (Stage::Attempt, answer.err().unwrap_or(Errno::UnknownErrno))
+        }
+        Ok(strings) => (Stage::Exec, exec(order.header, strings, table)),
         Err(failed) => failed,
     }
 }
@@ -95,7 +115,6 @@ fn carry_out(order: Order) -> (Stage, Errno) {
 fn take_stdio(stdio: &[RawFd; 3]) -> Result<(), Errno> {
     for (number, fd) in stdio.iter().enumerate() {
         duplicate_onto(*fd, number as RawFd, 0)?;
-        make_blocking(number as RawFd)?;
     }
     descriptor::close_range(DOOR as u32 + 1, u32::MAX)
 }
@@ -106,6 +125,8 @@ fn take_terminal(header: CommandHeader) -> Result<(), Errno> {
     terminal::resize(slave.as_fd(), Size { rows: header.rows, cols: header.cols })?;
     let report = Report { stage: 0, errno: 0 };
     socket::send(DOOR, &report.to_bytes(), &[master.as_raw_fd()])?;
+    // Before 0, 1 and 2 are filled: they were closed until now, so the master is one of them.
+    drop(master);
     let slave = duplicate_above(slave.into_raw_fd(), DOOR + 1)?;
     terminal::control(slave)?;
     // Before the numbers are taken: with 0, 1 and 2 closed, the master itself was opened as one of them.

@@ -3,14 +3,19 @@
 //! It holds no secret: its environment was wiped in the launcher, it cannot be looked into, and it runs
 //! under every wall that the command runs under. Child-safe throughout.
 
+use super::exec;
 use super::seal::{DOOR, LEASH, Sealed};
+use crate::sys::process::Stack;
 use crate::sys::{Errno, descriptor, process, signal};
 use crate::wire::{FromInit, Report, Stage};
 use std::os::fd::AsRawFd;
 
-/// Forks the child that becomes the command, then stays until that child has ended or the broker lets go.
-pub fn run(sealed: &Sealed, command: fn(&Sealed) -> !) -> ! {
-    match start(sealed, command) {
+/// Makes the child that becomes the command, then stays until that child has ended or the broker lets go.
+///
+/// The child borrows PID 1's memory until it execs, as with vfork(2): nothing is copied, and exec has nothing to
+/// tear down. Until then PID 1 stands still; should the broker go away meanwhile, the child sees that at the door.
+pub fn run(sealed: &Sealed, stack: &mut Stack) -> ! {
+    match start(sealed, stack) {
         Ok(()) => process::exit(0),
         Err(errno) => {
             tell(FromInit::Failed(Report { stage: Stage::Fork as u32, errno: errno as i32 }));
@@ -19,24 +24,20 @@ pub fn run(sealed: &Sealed, command: fn(&Sealed) -> !) -> ! {
     }
 }
 
-fn start(sealed: &Sealed, command: fn(&Sealed) -> !) -> Result<(), Errno> {
+fn start(sealed: &Sealed, stack: &mut Stack) -> Result<(), Errno> {
     let deaths = signal::child_events()?;
-    let Some(child) = process::fork_sealed()? else {
-        drop(deaths);
-        command(sealed)
-    };
-    descriptor::close_range(DOOR as u32, DOOR as u32)?;
     tell(FromInit::Ready);
-    let mut watched = [
-        libc::pollfd { fd: deaths.as_raw_fd(), events: libc::POLLIN, revents: 0 },
-        libc::pollfd { fd: LEASH, events: libc::POLLIN, revents: 0 },
-    ];
+    let mut order = exec::Order::default();
+    let child = process::clone_borrowing_sealed(stack, &mut || exec::wait_and_exec(sealed, &mut order))?;
+    // What the command was given is its own business, not PID 1's.
+    order.forget();
+    descriptor::close_range(DOOR as u32, DOOR as u32)?;
     loop {
-        descriptor::wait_readable(&mut watched)?;
-        if watched[1].revents != 0 && !obey(child) {
+        let (died, said) = descriptor::wait_for_either(deaths.as_raw_fd(), LEASH)?;
+        if said && !obey(child) {
             return Ok(());
         }
-        if watched[0].revents != 0 {
+        if died {
             // The signal itself says nothing that waitpid does not say better.
             let _ = descriptor::read(deaths.as_raw_fd(), &mut [0; 128]);
             if reap_all(child) {

@@ -20,6 +20,7 @@
 //! what it knows and removes the cgroups. The launcher's death reaches PID 1 as SIGKILL (PDEATHSIG), and
 //! the broker removes the cgroups. A cell's namespaces and mounts live only in descriptors and go with them.
 
+mod attempt;
 pub mod cell;
 pub mod cgroup;
 mod exec;
@@ -63,6 +64,8 @@ pub fn start() -> io::Result<Launcher> {
 fn become_launcher(broker: OwnedFd) -> ! {
     sys::words::wipe();
     signal::reset_dispositions();
+    // Inherited by every command: what an agent makes is not writable by others, whatever the operator's own is.
+    process::umask(0o022);
     let prepared = signal::block_all()
         // Its own session: the terminal's Ctrl-C is the broker's to answer.
         .and_then(|()| process::setsid())

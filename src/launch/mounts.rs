@@ -35,6 +35,11 @@ pub fn enter_new_root(plan: &CellPlan, detached: &Detached) -> Result<()> {
     for step in &plan.steps {
         builder.carry_out(step)?;
     }
+    for step in &plan.steps {
+        if let Step::Mask { at, holds: MaskHolds::Grants | MaskHolds::Rebuilt } = step {
+            builder.seal_veil(at)?;
+        }
+    }
     nix::unistd::fchdir(&root).at(Stage::Pivot, "/")?;
     mount::pivot_root_here().at(Stage::Pivot, "/")?;
     mount::detach(c".").at(Stage::Pivot, "/")?;
@@ -73,7 +78,8 @@ impl Builder<'_> {
         match step {
             Step::Directory { at, mode } => self.directory(at, *mode).map(drop),
             Step::Link { at, to } => self.link(at, to),
-            Step::File { at, text } => self.file(at, text),
+            Step::File { at, text } => self.file(at, text.as_bytes()),
+            Step::Copy { from, at } => self.file(at, &std::fs::read(from.as_path()).at(Stage::Source, from)?),
             Step::Bind { from, at, origin, writable, executable } => {
                 self.bind(from, at, *origin, attributes(*origin, *writable, *executable))
             }
@@ -135,12 +141,12 @@ impl Builder<'_> {
         symlinkat(to, &parent, name.as_c_str()).at(Stage::MountPoint, at)
     }
 
-    fn file(&self, at: &CellPath, text: &str) -> Result<()> {
+    fn file(&self, at: &CellPath, bytes: &[u8]) -> Result<()> {
         let (parent, name) = self.place(at)?;
         let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
         let file =
             openat(&parent, name.as_c_str(), flags, Mode::from_bits_truncate(0o644)).at(Stage::MountPoint, at)?;
-        std::io::Write::write_all(&mut std::fs::File::from(file), text.as_bytes()).at(Stage::MountPoint, at)
+        std::io::Write::write_all(&mut std::fs::File::from(file), bytes).at(Stage::MountPoint, at)
     }
 
     fn bind(&self, from: &HostPath, at: &CellPath, origin: Origin, attributes: u64) -> Result<()> {
@@ -218,9 +224,15 @@ impl Builder<'_> {
             Err(fault) if fault.errno == libc::ENOENT => return Ok(()),
             target => target?,
         };
-        let kind = fstat(&target).at(Stage::MountPoint, at)?.st_mode & SFlag::S_IFMT.bits();
+        let found = fstat(&target).at(Stage::MountPoint, at)?;
+        let kind = found.st_mode & SFlag::S_IFMT.bits();
         let source = if kind == SFlag::S_IFDIR.bits() { ".masks/directory" } else { ".masks/file" };
         let source = self.handle(&CellPath::new(source))?;
+        let mask = fstat(&source).at(Stage::MountPoint, at)?;
+        if (found.st_dev, found.st_ino) == (mask.st_dev, mask.st_ino) {
+            // Two rules cover it. A mask over a mask would hold the mask's own name fast.
+            return Ok(());
+        }
         let source = mount::open_tree(source.as_fd(), Depth::Single).at(Stage::Source, at)?;
         let flags = attributes(Origin::System, Writable::No, Executable::No);
         mount::set_attributes(source.as_fd(), flags, 0, Depth::Single).at(Stage::Source, at)?;
@@ -232,6 +244,12 @@ impl Builder<'_> {
         let target = self.handle(at)?;
         let veil = tmpfs("1m", "8192", mode).at(Stage::Source, at)?;
         self.attach(veil.as_fd(), &target, at)
+    }
+
+    /// Once everything is put back, nothing can be added: neither a file nor a program.
+    fn seal_veil(&self, at: &CellPath) -> Result<()> {
+        let flags = attributes(Origin::System, Writable::No, Executable::No);
+        mount::set_attributes(self.handle(at)?.as_fd(), flags, 0, Depth::Single).at(Stage::Attach, at)
     }
 
     fn seal_skeleton(&self) -> Result<()> {

@@ -2,12 +2,12 @@
 //!
 //! Two clones. The first borrows the launcher's memory (like vfork) only to enter the cgroup and the
 //! cell's namespaces, which the launcher itself must not do. The second makes PID 1, as the launcher's
-//! own child (CLONE_PARENT), in new PID, mount and cgroup namespaces. PID 1 seals itself and forks the
+//! own child (CLONE_PARENT), in new PID, mount and cgroup namespaces. PID 1 seals itself and makes the
 //! child that will become the command.
 
 use super::cell::Cell;
+use super::init;
 use super::seal::{Grouped, Joined, Step};
-use super::{exec, init};
 use crate::sys::process::{CloneRequest, Side, Stack, clone_borrowing, clone_copy, reap_pid};
 use crate::sys::{Errno, descriptor, socket};
 use crate::wire::{FromInit, Report, Stage};
@@ -31,6 +31,8 @@ pub struct Prepared {
     pub leash: OwnedFd,
     /// PID 1.
     pub pidfd: OwnedFd,
+    /// The inner end of the leash: hangs up when the broker lets go.
+    pub held: OwnedFd,
 }
 
 /// Starts one process up to the point where it waits. What fails later is told on the leash.
@@ -41,27 +43,28 @@ pub fn prepare(cell: &Cell, entry: &Entry<'_>, stack: &mut Stack) -> Step<Prepar
     let request = CloneRequest { flags: 0, exit_signal: libc::SIGCHLD as u64, cgroup: entry.into };
     let mut outcome: Step<RawFd> = Err((Stage::Clone, Errno::ECHILD));
     let (inner_leash, inner_door) = (leash_inside.as_raw_fd(), door_inside.as_raw_fd());
-    let mut borrowed = || outcome = make_init(cell, entry.tasks, inner_leash, inner_door);
+    let mut spare = Stack::default();
+    let mut borrowed = || outcome = make_init(cell, entry.tasks, inner_leash, inner_door, &mut spare);
     let pid = clone_borrowing(&request, stack, &mut borrowed).map_err(|errno| (Stage::Clone, errno))?;
     let _ = reap_pid(pid);
     let pidfd = descriptor::adopt(outcome?);
-    Ok(Prepared { door, leash, pidfd })
+    Ok(Prepared { door, leash, pidfd, held: leash_inside })
 }
 
 /// In the borrowed child. Child-safe.
-fn make_init(cell: &Cell, tasks: &[OwnedFd], leash: RawFd, door: RawFd) -> Step<RawFd> {
+fn make_init(cell: &Cell, tasks: &[OwnedFd], leash: RawFd, door: RawFd, spare: &mut Stack) -> Step<RawFd> {
     let joined = Grouped::enter(tasks)?.join(cell)?;
     let flags = libc::CLONE_PARENT | libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWCGROUP;
     // With CLONE_PARENT the exit signal is the borrowed child's; clone3(2) wants none given.
     let request = CloneRequest { flags: flags as u64, exit_signal: 0, cgroup: None };
     match clone_copy(&request).map_err(|errno| (Stage::Clone, errno))? {
         Side::Parent { pidfd, .. } => Ok(pidfd.into_raw_fd()),
-        Side::Child => become_init(cell, joined, leash, door),
+        Side::Child => become_init(cell, joined, leash, door, spare),
     }
 }
 
 /// PID 1, from its first instruction to its last. Child-safe.
-fn become_init(cell: &Cell, joined: Joined, leash: RawFd, door: RawFd) -> ! {
+fn become_init(cell: &Cell, joined: Joined, leash: RawFd, door: RawFd, spare: &mut Stack) -> ! {
     let sealed = joined
         .alone()
         .mount_proc(cell)
@@ -71,7 +74,7 @@ fn become_init(cell: &Cell, joined: Joined, leash: RawFd, door: RawFd) -> ! {
         .and_then(|confined| confined.close_descriptors(leash, door))
         .and_then(|bare| bare.seal_syscalls(cell));
     match sealed {
-        Ok(sealed) => init::run(&sealed, exec::wait_and_exec),
+        Ok(sealed) => init::run(&sealed, spare),
         Err((stage, errno)) => {
             let report = FromInit::Failed(Report { stage: stage as u32, errno: errno as i32 });
             // Until the descriptors were closed the leash has its old number, afterwards its fixed one.

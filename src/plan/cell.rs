@@ -94,6 +94,11 @@ pub enum Step {
         at: CellPath,
         text: String,
     },
+    /// A small file of the system, copied: a mount would be paid for at every start.
+    Copy {
+        from: HostPath,
+        at: CellPath,
+    },
     Bind {
         from: HostPath,
         at: CellPath,

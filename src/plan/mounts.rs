@@ -3,10 +3,10 @@
 use super::cell::{Executable, Identity, MaskHolds, Origin, Step, Writable};
 use crate::host::System;
 use crate::host::programs::{Kept, Listed, Unlisted};
-use crate::host::system::Top;
+use crate::host::system::{Etc, Top};
 use crate::path::{CellPath, HostPath};
 use crate::policy::{Access, Policy};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// A directory with more programs to cover than this is rebuilt from what stays, when that is less.
@@ -69,7 +69,11 @@ fn operating_system(system: &System) -> Vec<Step> {
             Top::Directory(path) => shown(path),
         });
     }
-    steps.extend(system.etc.iter().map(|path| shown(path)));
+    steps.extend(system.etc.iter().map(|entry| match entry {
+        Etc::Copy(path) => Step::Copy { from: HostPath::new(path), at: CellPath::new(path) },
+        Etc::Link { at, to } => Step::Link { at: CellPath::new(at), to: to.display().to_string() },
+        Etc::Show(path) => shown(path),
+    }));
     steps
 }
 
@@ -100,60 +104,81 @@ fn roots(policy: &Policy, system: &System, executable: Executable) -> Vec<Step> 
     let rules = rules(policy, &system.hidden);
     // A BTreeMap of paths is sorted by component, so a path comes after everything above it.
     let mut steps = Vec::new();
-    for (path, access) in &rules {
-        let below = |other: &&PathBuf| other.starts_with(path) && *other != path;
+    for (path, (access, executable)) in places(&rules, system.programs.listed.as_ref(), executable) {
+        let granted = |(other, access): (&PathBuf, &Access)| {
+            other.starts_with(&path) && *other != path && *access != Access::Hidden
+        };
         steps.push(match access {
             Access::ReadWrite => bind(path, Origin::Root, Writable::Yes, executable),
             Access::ReadOnly => bind(path, Origin::Root, Writable::No, executable),
             Access::Hidden => {
-                let grants = rules.iter().filter(|(_, access)| **access != Access::Hidden).any(|(p, _)| below(&p));
-                let holds = if grants { MaskHolds::Grants } else { MaskHolds::Nothing };
+                let holds = if rules.iter().any(granted) { MaskHolds::Grants } else { MaskHolds::Nothing };
                 Step::Mask { at: CellPath::new(path), holds }
             }
         });
     }
-    steps.extend(system.programs.listed.iter().flat_map(|listed| executable_roots(&rules, listed)));
     steps
 }
 
-/// Allowed programs inside a root: mounted once more over themselves, executable this time.
-fn executable_roots(rules: &BTreeMap<PathBuf, Access>, listed: &Listed) -> Vec<Step> {
-    let rule = |path: &PathBuf| rules.iter().rev().find(|(root, _)| path.starts_with(root)).map(|(_, access)| *access);
-    let step = |path: &PathBuf, most: Writable| {
-        let writable = match rule(path)? {
-            Access::ReadWrite => most,
-            Access::ReadOnly => Writable::No,
-            Access::Hidden => return None,
-        };
-        Some(bind(path, Origin::Root, writable, Executable::Yes))
+/// The rules with what may run there. Allowed programs inside a root become places of their own: mounted over
+/// themselves, executable this time, and before what is stricter below them.
+fn places(
+    rules: &BTreeMap<PathBuf, Access>,
+    listed: Option<&Listed>,
+    executable: Executable,
+) -> BTreeMap<PathBuf, (Access, Executable)> {
+    let runs = |path: &Path| listed.is_some_and(|l| l.directories.iter().any(|known| path.starts_with(known)));
+    let place = |(path, access): (&PathBuf, &Access)| {
+        (path.clone(), (*access, if runs(path) { Executable::Yes } else { executable }))
     };
+    let mut places: BTreeMap<PathBuf, (Access, Executable)> = rules.iter().map(place).collect();
+    let rule = |path: &PathBuf| rules.iter().rev().find(|(root, _)| path.starts_with(root)).map(|(_, access)| *access);
+    let directories = listed.iter().flat_map(|l| &l.directories).map(|path| (path, Access::ReadWrite));
     // An allowed file is read-only: else the agent could put another program into it.
-    let directories = listed.directories.iter().filter_map(|path| step(path, Writable::Yes));
-    directories.chain(listed.allowed.iter().filter_map(|path| step(path, Writable::No))).collect()
+    let files = listed.iter().flat_map(|l| &l.allowed).map(|path| (path, Access::ReadOnly));
+    for (path, most) in directories.chain(files) {
+        if let Some(access) = rule(path).filter(|access| *access != Access::Hidden) {
+            places.entry(path.clone()).or_insert((access.max(most), Executable::Yes));
+        }
+    }
+    places
 }
 
 /// Blocked programs, and with an explicit list every other compiled program, can neither run nor be read.
 fn programs(system: &System) -> Vec<Step> {
-    let mask = |path: &PathBuf| Step::Mask { at: CellPath::new(path), holds: MaskHolds::Nothing };
     let mut steps: Vec<Step> = Vec::new();
-    for unlisted in system.programs.listed.iter().flat_map(|listed| &listed.others) {
-        if unlisted.programs.len() > MANY_MASKS && unlisted.rest.len() < unlisted.programs.len() {
-            steps.extend(rebuild(unlisted));
+    // A set: a path covered twice would be a mask upon a mask.
+    let mut covered: BTreeSet<&PathBuf> = system.programs.blocked.iter().collect();
+    let listed = system.programs.listed.as_ref();
+    for directory in listed.iter().flat_map(|listed| &listed.data) {
+        steps.push(bind(directory, Origin::System, Writable::No, Executable::No));
+    }
+    for (listed, unlisted) in listed.iter().flat_map(|listed| listed.others.iter().map(move |other| (listed, other))) {
+        let rebuilt = rebuild(unlisted, listed);
+        if unlisted.programs.len() > MANY_MASKS && rebuilt.len() < unlisted.programs.len() {
+            steps.extend(rebuilt);
         } else {
-            steps.extend(unlisted.programs.iter().map(mask));
+            covered.extend(&unlisted.programs);
         }
     }
-    steps.extend(system.programs.blocked.iter().map(mask));
+    let mask = |path: &PathBuf| Step::Mask { at: CellPath::new(path), holds: MaskHolds::Nothing };
+    steps.extend(covered.into_iter().map(mask));
     steps
 }
 
-/// Covers a directory and puts back what may stay.
-fn rebuild(unlisted: &Unlisted) -> Vec<Step> {
+/// Covers a directory and puts back what may stay; scripts and links that lead to nothing allowed stay away.
+fn rebuild(unlisted: &Unlisted, listed: &Listed) -> Vec<Step> {
+    let covers = |path: &PathBuf| {
+        listed.allowed.contains(path) || listed.directories.iter().any(|directory| path.starts_with(directory))
+    };
     let at = CellPath::new(&unlisted.directory);
     let mut steps = vec![Step::Mask { at, holds: MaskHolds::Rebuilt }];
-    steps.extend(unlisted.rest.iter().map(|kept| match kept {
-        Kept::Link { at, to } => Step::Link { at: CellPath::new(at), to: to.display().to_string() },
-        Kept::File(path) => bind(path, Origin::System, Writable::No, Executable::Yes),
+    steps.extend(unlisted.rest.iter().filter_map(|kept| match kept {
+        Kept::Link { at, to, real } if covers(real) => {
+            Some(Step::Link { at: CellPath::new(at), to: to.display().to_string() })
+        }
+        Kept::Link { .. } | Kept::Script(_) => None,
+        Kept::File(path) => Some(bind(path, Origin::System, Writable::No, Executable::Yes)),
     }));
     steps
 }

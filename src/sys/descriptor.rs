@@ -23,15 +23,6 @@ pub fn duplicate_above(from: RawFd, floor: RawFd) -> Result<RawFd> {
     check(libc::c_long::from(fd)).map(|fd| fd as RawFd)
 }
 
-/// Clears O_NONBLOCK: a child must get blocking descriptors, or programs lose output. Child-safe.
-pub fn make_blocking(fd: RawFd) -> Result<()> {
-    // SAFETY: F_GETFL and F_SETFL take and return integers.
-    unsafe {
-        let flags = check(libc::c_long::from(libc::fcntl(fd, libc::F_GETFL)))? as i32;
-        check(libc::c_long::from(libc::fcntl(fd, libc::F_SETFL, flags & !libc::O_NONBLOCK))).map(drop)
-    }
-}
-
 /// write(2), once. Child-safe.
 pub fn write(fd: RawFd, bytes: &[u8]) -> Result<usize> {
     // SAFETY: the slice's true length is passed.
@@ -52,14 +43,16 @@ pub fn open(path: &CStr, flags: i32) -> Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
 }
 
-/// Waits until one of two descriptors is readable or hung up. Child-safe.
-pub fn wait_readable(descriptors: &mut [libc::pollfd]) -> Result<()> {
+/// Waits until one of two descriptors is readable or hung up; says which. Child-safe.
+pub fn wait_for_either(first: RawFd, second: RawFd) -> Result<(bool, bool)> {
+    let watch = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let mut watched = [watch(first), watch(second)];
     loop {
-        // SAFETY: the slice's true length is passed.
-        let done = unsafe { libc::poll(descriptors.as_mut_ptr(), descriptors.len() as libc::nfds_t, -1) };
+        // SAFETY: the array's true length is passed.
+        let done = unsafe { libc::poll(watched.as_mut_ptr(), watched.len() as libc::nfds_t, -1) };
         match check(libc::c_long::from(done)) {
             Err(Errno::EINTR) => {}
-            other => return other.map(drop),
+            other => return other.map(|_| (watched[0].revents != 0, watched[1].revents != 0)),
         }
     }
 }
@@ -93,12 +86,6 @@ pub fn map_memory(bytes: usize) -> Result<&'static mut [u8]> {
         }
         Ok(std::slice::from_raw_parts_mut(at.cast(), bytes))
     }
-}
-
-/// Whether the descriptor is (now) at least readable, for assertions in tests.
-pub fn is_open(fd: &impl AsRawFd) -> bool {
-    // SAFETY: F_GETFD takes no pointer.
-    unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFD) >= 0 }
 }
 
 /// How many bytes wait to be read.

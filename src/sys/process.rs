@@ -90,11 +90,6 @@ impl Default for Stack {
 /// Runs `body` in a child that borrows our memory and descriptors while we stand still, like vfork(2).
 /// Returns the child's pid once `body` has returned there and the child has ended. Child-safe.
 pub fn clone_borrowing<F: FnMut()>(request: &CloneRequest, stack: &mut Stack, body: &mut F) -> Result<i32> {
-    extern "C" fn enter<F: FnMut()>(body: *mut F) -> ! {
-        // SAFETY: the parent is suspended and lent us its exclusive reference.
-        unsafe { (*body)() };
-        exit(0)
-    }
     let mut args = request.args();
     args.flags |= (libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_FILES) as u64;
     args.stack = stack.0.as_mut_ptr() as u64;
@@ -125,11 +120,42 @@ pub fn clone_borrowing<F: FnMut()>(request: &CloneRequest, stack: &mut Stack, bo
     if returned < 0 { Err(Errno::from_raw(-returned as i32)) } else { Ok(returned as i32) }
 }
 
-/// fork(2) by the old call, which the sealed child's own filter still allows. `true` in the child. Child-safe.
-pub fn fork_sealed() -> Result<Option<i32>> {
-    // SAFETY: without CLONE_VM the child works on a copy of this stack.
-    let pid = check(unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) })?;
-    Ok((pid != 0).then_some(pid as i32))
+/// As [`clone_borrowing`], by the old call, which a sealed process's own filter still allows. Child-safe.
+pub fn clone_borrowing_sealed<F: FnMut()>(stack: &mut Stack, body: &mut F) -> Result<i32> {
+    let flags = (libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD) as u64;
+    let top = stack.0.as_mut_ptr_range().end;
+    let returned: i64;
+    // SAFETY: as in `clone_borrowing`; the stack grows down from its aligned end. Descriptors are not shared.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            "test rax, rax",
+            "jnz 2f",
+            "xor ebp, ebp",
+            "mov rdi, r12",
+            "call r13",
+            "ud2",
+            "2:",
+            in("r12") std::ptr::from_mut(body),
+            in("r13") enter::<F> as extern "C" fn(*mut F) -> !,
+            inlateout("rax") libc::SYS_clone => returned,
+            in("rdi") flags,
+            in("rsi") top,
+            in("rdx") 0,
+            in("r10") 0,
+            in("r8") 0,
+            lateout("rcx") _,
+            lateout("r11") _,
+        );
+    }
+    if returned < 0 { Err(Errno::from_raw(-returned as i32)) } else { Ok(returned as i32) }
+}
+
+/// Where a borrowing child begins and ends.
+extern "C" fn enter<F: FnMut()>(body: *mut F) -> ! {
+    // SAFETY: the parent is suspended and lent us its exclusive reference.
+    unsafe { (*body)() };
+    exit(0)
 }
 
 /// Joins the namespace that the descriptor stands for. Child-safe.

@@ -74,7 +74,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    fn new(output: &Output) -> Self {
+    pub fn new(output: &Output) -> Self {
         use std::os::unix::process::ExitStatusExt;
         let code = output.status.code().unwrap_or_else(|| 128 + output.status.signal().unwrap_or(127));
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

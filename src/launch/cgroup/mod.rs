@@ -3,8 +3,8 @@
 //! Theory of operation. Every hierarchy that carries one of our controllers gets the same tree:
 //!
 //! ```text
-//! <base>/stockade.<pid namespace>.<broker pid>.<broker start>.<cell>     the cell: memory, cpu, pids
-//!                                                             └── s<n>   a slot: one process, its pool time included
+//! <base>/stockade.<pid namespace>.<broker pid>.<broker start>.<cell>    the cell: memory, cpu, pids
+//!                                                             └── s<n>  a slot: one process
 //! ```
 //!
 //! [`prepare`] runs once, at start, in the launcher: it switches controllers on, moves us to a leaf
@@ -56,7 +56,7 @@ pub use gauges::{GaugeKind, Gauges};
 pub use prepare::prepare;
 pub use remove::remove_locations;
 pub use slot::{Enter, Slot};
-pub use sweep::sweep;
+pub use sweep::{future_locations, sweep};
 
 use slot::SlotName;
 

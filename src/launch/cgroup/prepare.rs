@@ -19,6 +19,9 @@ const SCOPE_PATIENCE: Duration = Duration::from_secs(3);
 
 /// `us`: the processes to move, broker and launcher; the caller must be one of them.
 pub fn prepare(layout: &mut CgroupLayout, us: &[u32]) -> Result<(), GroupError> {
+    if let Some(&controller) = layout.missing().first() {
+        return Err(GroupError::Missing { controller });
+    }
     for hierarchy in &mut layout.hierarchies {
         let wanted = &hierarchy.controllers;
         let path = match &hierarchy.base {

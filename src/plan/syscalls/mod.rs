@@ -9,7 +9,6 @@
 //! Answers: what is known and refused gets EPERM, or the error that a kernel without the feature would give
 //! where programs have a fallback for it; unknown numbers, x32 and foreign ABIs (i386 through `int 0x80`, 32-bit ARM)
 //! get ENOSYS. Nothing is killed: a program that probes for a feature must live to hear that it is missing.
-//!
 //! Start with `table` for what is allowed; `launch::seal` installs the program.
 #![forbid(unsafe_code)]
 

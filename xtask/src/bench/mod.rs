@@ -1,0 +1,119 @@
+//! `cargo xtask bench launch`: what a start costs, against a plain spawn and against bubblewrap.
+//!
+//! Contenders are measured in turn inside one run, because machines drift: only ratios from the
+//! same minutes mean anything. Measured as root and as an ordinary user, in release builds, from a
+//! staged copy; `bench-here` is the part that runs there.
+
+mod contenders;
+mod measure;
+mod ours;
+mod stats;
+
+use crate::identity::{Identity, Who};
+use crate::packages;
+use crate::shell::{About, Result, SYSTEM_PATH, cargo, is_root, repo, run as run_command};
+use crate::turn;
+use measure::{Pace, latency, throughput};
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub const USAGE: &str = "bench launch [--rounds N]   starts of /bin/true: plain, bubblewrap, stockade";
+
+/// Starts of each contender in the tight loop; after idle a tenth of it.
+const ROUNDS: usize = 1000;
+
+/// Long enough for the kernel to have let go of what a tight loop keeps warm (RCU, caches).
+const IDLE: Duration = Duration::from_millis(60);
+
+/// Clients at once, and for how long.
+const CLIENTS: usize = 8;
+const BURST: Duration = Duration::from_secs(3);
+
+/// Builds, stages, and measures as each identity we can be.
+pub fn run(words: &[String]) -> Result {
+    let rounds = match words {
+        [what] if what == "launch" => ROUNDS,
+        [what, flag, number] if what == "launch" && flag == "--rounds" => {
+            number.parse().about("`--rounds` wants a number")?
+        }
+        _ => return Err(format!("usage: {USAGE}")),
+    };
+    packages::ensure()?;
+    let build = ["build", "--release", "--workspace", "--bins"];
+    run_command(cargo().args(build))?;
+    let _turn = turn::take()?;
+    let stage = Stage::make()?;
+    let mut identities = Vec::new();
+    if is_root() {
+        identities.push(Identity::root());
+    } else {
+        println!("not measured as root: this is not root");
+    }
+    identities.push(Identity::user()?);
+    for identity in &identities {
+        println!("\n## as {}", identity.who);
+        let mut command = identity.command(&stage.environment(identity)?, &stage.dir.join("xtask"));
+        command.args(["bench-here", "launch", &rounds.to_string()]);
+        run_command(command.current_dir(stage.workspace(identity.who)))?;
+    }
+    Ok(())
+}
+
+/// The measuring itself, as whoever we are now, in a directory that may be written.
+pub fn run_here(words: &[String]) -> Result {
+    let [_, rounds] = words else {
+        return Err("bench-here is not for people".into());
+    };
+    let rounds: usize = rounds.parse().about("rounds")?;
+    let workspace = std::env::current_dir().about("the workspace")?;
+    let contenders = contenders::all(&workspace);
+    println!("\nlatency, {rounds} starts each, one after the other");
+    latency(&contenders, rounds, Pace::Tight)?.print();
+    let slow = (rounds / 10).max(10);
+    println!("\nlatency after {} ms of idle, {slow} starts each", IDLE.as_millis());
+    latency(&contenders, slow, Pace::After(IDLE))?.print();
+    println!("\n{CLIENTS} clients at once, starts per second");
+    throughput(&contenders, CLIENTS, BURST)?.print();
+    Ok(())
+}
+
+/// The release programs and a workspace for each identity, removed when dropped.
+struct Stage {
+    dir: PathBuf,
+}
+
+impl Stage {
+    fn make() -> Result<Stage> {
+        let dir = Path::new("/var/tmp").join(format!("stockade-bench-{}", std::process::id()));
+        fs::create_dir_all(&dir).about(dir.display())?;
+        let stage = Stage { dir };
+        let target = std::env::var_os("CARGO_TARGET_DIR").map_or(repo().join("target"), Into::into);
+        for program in ["xtask", "stockade"] {
+            let from = target.join("release").join(program);
+            fs::copy(&from, stage.dir.join(program)).about(from.display())?;
+        }
+        Ok(stage)
+    }
+
+    fn workspace(&self, who: Who) -> PathBuf {
+        self.dir.join(format!("workspace-{who}"))
+    }
+
+    fn environment(&self, identity: &Identity) -> Result<Vec<(String, OsString)>> {
+        let workspace = self.workspace(identity.who);
+        identity.make_directory(&workspace)?;
+        Ok(vec![
+            ("PATH".into(), SYSTEM_PATH.into()),
+            ("HOME".into(), workspace.into()),
+            ("STOCKADE_BIN".into(), self.dir.join("stockade").into()),
+        ])
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+}

@@ -1,0 +1,189 @@
+//! `cargo xtask test`: everything the tests need, then all of them as root and as an ordinary user.
+//!
+//! Builds once, stages the result where any user can read it, and runs it twice. What could not
+//! run is said, and in CI that is a failure. Afterwards nothing may be left, neither by the
+//! tests nor by this file.
+
+use crate::identity::{Identity, Who};
+use crate::packages;
+use crate::round::Round;
+use crate::shell::{About, Result, in_ci, is_root, run_quietly};
+use crate::stage::{self, Built, Stage};
+use crate::suite::{BINARY_LIMIT_SECONDS, Tally};
+use crate::turn;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+pub const USAGE: &str = "test [--as root|user|both] [FILTER…]   all tests, as root and as an ordinary user";
+
+/// Not `/tmp`, which is often small, `noexec`, or hidden from a cell.
+const STAGES: &str = "/var/tmp";
+const STAGE_PREFIX: &str = "stockade-test-";
+
+pub fn run(words: &[String]) -> Result {
+    let (wanted, filters) = parse(words)?;
+    packages::ensure()?;
+    let built = stage::build()?;
+    let _turn = turn::take()?;
+    clear_stale()?;
+    let place = Place::make(&built)?;
+    let mut total = Tally::default();
+    let mut lines = Vec::new();
+    for who in wanted {
+        let tally = match identify(who) {
+            Ok(identity) => place.round(&identity, &filters)?,
+            Err(reason) => {
+                lines.push(format!("{who}: not run: {reason}"));
+                total.failed += u32::from(in_ci());
+                continue;
+            }
+        };
+        lines.push(format!("{who}: {tally}"));
+        total += tally;
+    }
+    if let Err(reason) = place.remove() {
+        lines.push(reason);
+        total.failed += 1;
+    }
+    println!("\n{}\n{total}", lines.join("\n"));
+    match total {
+        Tally { failed: 1.., .. } => Err("some tests failed".into()),
+        Tally { passed: 0, .. } => Err("no test ran".into()),
+        _ => Ok(()),
+    }
+}
+
+fn parse(words: &[String]) -> Result<(Vec<Who>, Vec<String>)> {
+    let mut wanted = vec![Who::Root, Who::User];
+    let mut filters = Vec::new();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--as" => {
+                wanted = match words.next().map(String::as_str) {
+                    Some("root") => vec![Who::Root],
+                    Some("user") => vec![Who::User],
+                    Some("both") => vec![Who::Root, Who::User],
+                    _ => return Err(format!("`--as` wants root, user or both\nusage: {USAGE}")),
+                }
+            }
+            flag if flag.starts_with('-') => {
+                return Err(format!("unknown flag `{flag}`\nusage: {USAGE}"));
+            }
+            filter => filters.push(filter.to_owned()),
+        }
+    }
+    Ok((wanted, filters))
+}
+
+fn identify(who: Who) -> Result<Identity> {
+    match who {
+        Who::User => Identity::user(),
+        Who::Root if is_root() || packages::can_sudo() => Ok(Identity::root()),
+        Who::Root => Err("this is not root, and `sudo -n` does not give it".into()),
+    }
+}
+
+/// Removes the stage of a run that was killed; the lock says that none is alive.
+fn clear_stale() -> Result {
+    for entry in fs::read_dir(STAGES).about(STAGES)?.flatten() {
+        if entry.file_name().to_string_lossy().starts_with(STAGE_PREFIX) {
+            let toolchain = Some(entry.path().join("toolchain"));
+            let stage = Stage { dir: entry.path() };
+            Place { stage, toolchain }.clear();
+        }
+    }
+    Ok(())
+}
+
+/// The stage on disk, with the toolchain mounted in it where we may.
+struct Place {
+    stage: Stage,
+    toolchain: Option<PathBuf>,
+}
+
+impl Place {
+    fn make(built: &Built) -> Result<Place> {
+        let dir = Path::new(STAGES).join(format!("{STAGE_PREFIX}{}", std::process::id()));
+        let stage = Stage::fill(&dir, built, |_| true)?;
+        let toolchain = stage::toolchain().and_then(|source| show_toolchain(&source, &dir));
+        Ok(Place { stage, toolchain })
+    }
+
+    fn round(&self, identity: &Identity, filters: &[String]) -> Result<Tally> {
+        let toolchain = self.toolchain.as_deref();
+        let round =
+            Round { stage: &self.stage, filters, limit_seconds: BINARY_LIMIT_SECONDS, toolchain, env: Vec::new() };
+        let mut tally = round.run(identity)?;
+        let left = identity.remove_delegation();
+        if !left.is_empty() {
+            println!("\nleft behind, as {}: busy cgroups: {left:?}", identity.who);
+            tally.failed += 1;
+        }
+        Ok(tally)
+    }
+
+    fn remove(mut self) -> Result {
+        self.clear();
+        if self.stage.dir.exists() {
+            return Err(format!("left behind: {}", self.stage.dir.display()));
+        }
+        Ok(())
+    }
+
+    fn clear(&mut self) {
+        let dir = self.stage.dir.clone();
+        let mounted = dir.join("toolchain");
+        let is_ours = self.toolchain.take().is_some_and(|path| path == mounted);
+        if is_ours && is_mount(&mounted) {
+            let _ = run_quietly(Command::new("umount").arg(&mounted));
+            if is_mount(&mounted) {
+                // Removing now would go through the mount.
+                return;
+            }
+        }
+        if fs::remove_dir_all(&dir).is_err() && !is_root() {
+            // The root half ran through sudo and left directories that only root can remove.
+            let _ = run_quietly(Command::new("sudo").args(["-n", "rm", "-rf"]).arg(&dir));
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// A toolchain in a private home is mounted into the stage, so that an ordinary user can build with it too.
+fn show_toolchain(source: &Path, dir: &Path) -> Option<PathBuf> {
+    if !is_root() {
+        return Some(source.to_path_buf());
+    }
+    let target = dir.join("toolchain");
+    fs::create_dir(&target).ok()?;
+    let bind = ["--bind", "-o", "ro"];
+    run_quietly(Command::new("mount").args(bind).args([source, &target])).ok()?;
+    Some(target)
+}
+
+fn is_mount(path: &Path) -> bool {
+    run_quietly(Command::new("mountpoint").arg("-q").arg(path)).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+    use crate::identity::Who;
+
+    #[test]
+    fn identities_and_filters_are_told_apart() {
+        let words = ["--as", "user", "network", "files"].map(str::to_owned);
+        let (wanted, filters) = parse(&words).expect("a good command line");
+        assert_eq!(wanted, [Who::User]);
+        assert_eq!(filters, ["network", "files"]);
+        assert!(parse(&["--as".to_owned()]).is_err());
+        assert!(parse(&["--all".to_owned()]).is_err());
+    }
+}
