@@ -129,8 +129,6 @@ fn take_terminal(header: CommandHeader) -> Result<(), Errno> {
     drop(master);
     let slave = duplicate_above(slave.into_raw_fd(), DOOR + 1)?;
     terminal::control(slave)?;
-    // Before the numbers are taken: with 0, 1 and 2 closed, the master itself was opened as one of them.
-    drop(master);
     for number in 0..3 {
         duplicate_onto(slave, number, 0)?;
     }
