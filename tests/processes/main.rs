@@ -1,5 +1,6 @@
 //! Processes: who can look into whom, who can signal whom, and what a terminal lets through.
 
+#[expect(dead_code, reason = "some controls are for other walls")]
 #[path = "../support/cases.rs"]
 mod cases;
 mod signals;

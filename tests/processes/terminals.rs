@@ -35,7 +35,8 @@ fn a_terminal_of_one_s_own_cannot_be_typed_into() {
 fn the_person_s_terminal_is_not_there_without_tty() {
     let yard = Yard::new();
     let probe = yard.probe_path();
-    let line = "$0 read /dev/tty; echo tty=$?; $0 call ioctl 0 0x5412 :x; echo sti=$?; readlink /proc/self/fd/*; exit 5";
+    let line =
+        "$0 read /dev/tty; echo tty=$?; $0 call ioctl 0 0x5412 :x; echo sti=$?; readlink /proc/self/fd/*; exit 5";
     let mut person = Person::starts(yard, &["--no-tty"], &["/bin/bash", "-c", line, &probe]);
     person.sees(&format!("tty={ENXIO}"));
     person.sees(&format!("sti={EPERM}"));
@@ -50,7 +51,8 @@ fn the_person_s_terminal_is_not_there_without_tty() {
 fn the_terminal_in_a_cell_cannot_be_typed_into() {
     let yard = Yard::new();
     let probe = yard.probe_path();
-    let line = "$0 write /dev/tty; echo tty=$?; for c in 0x5412 0x100005412 0x541c; do $0 call ioctl 0 $c :x; echo c=$?; done";
+    let line =
+        "$0 write /dev/tty; echo tty=$?; for c in 0x5412 0x100005412 0x541c; do $0 call ioctl 0 $c :x; echo c=$?; done";
     let mut person = Person::starts(yard, &["--tty"], &["/bin/bash", "-c", line, &probe]);
     person.sees("tty=0");
     for _ in 0..3 {

@@ -1,6 +1,4 @@
 //! Attempts as data: each is made inside a cell, where its errno is known, and outside, where it must fare differently.
-#![expect(clippy::allow_attributes, reason = "a test file may use all of this")]
-#![allow(dead_code, reason = "each test file uses its own part of this")]
 
 use crate::support::{Yard, is_root};
 

@@ -1,6 +1,5 @@
 //! What every wall's tests share: a cell from a policy text, a workspace, and the probe inside it.
-#![expect(clippy::allow_attributes, reason = "a test file may use all of this")]
-#![allow(dead_code, reason = "each test file uses its own part of this")]
+#![expect(dead_code, reason = "each test file uses its own part of this")]
 
 use std::fs;
 use std::io::Write;

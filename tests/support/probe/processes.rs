@@ -131,7 +131,7 @@ fn signals_to(pid: i32) -> Attempt {
 fn storm(count: u64) -> Attempt {
     let mut made = 0;
     while made < count {
-        match forked(|| drop(forked(|| {}))) {
+        match forked(|| _ = forked(|| {})) {
             Ok(child) => {
                 // SAFETY: a null status is allowed.
                 unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
