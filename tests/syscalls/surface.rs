@@ -139,7 +139,7 @@ fn a_second_filter_loosens_nothing() {
 #[test]
 fn senseless_calls_hurt_nobody_outside() {
     const SECONDS: u64 = 5;
-    let yard = Yard::new().flag("--timeout").flag("20s");
+    let yard = Yard::with("[limits]\nwall_time = \"20s\"");
     let canary_file = yard.beside.file("canary", "untouched");
     let mut canary = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("a canary");
     let start = std::time::Instant::now();
