@@ -5,7 +5,7 @@
 mod cases;
 mod support;
 
-use cases::Outside::{Differs, IfKnown, NotTried, Works, WorksForRoot, WorksWithin};
+use cases::Outside::{Differs, DiffersForRoot, IfKnown, NotTried, Works, WorksForRoot, WorksWithin};
 use cases::{Case, check, try_inside};
 use libc::{EACCES, EAFNOSUPPORT, ECONNREFUSED, ENETUNREACH, ENOENT, EOPNOTSUPP, EPERM, EPROTONOSUPPORT};
 use nix::sys::signal::Signal;
@@ -150,7 +150,7 @@ const FAMILIES: &[Case<'_>] = &[
     ("NT-08 raw", "call socket 2 3 1", EPERM, WorksWithin),
     ("NT-08 raw, high bits", "call socket 2 0x80003 255", EPERM, WorksWithin),
     ("NT-08 raw over IPv6", "call socket 10 3 58", EPERM, WorksWithin),
-    ("NT-08 packet of old", "call socket 2 10 0", EPERM, Differs),
+    ("NT-08 packet of old", "call socket 2 10 0", EPERM, DiffersForRoot),
     ("NT-08 ping", "call socket 2 2 1", EPERM, Differs),
     ("NT-08 mark", "option 1 36 01000000", EPERM, WorksWithin),
     ("NT-08 to a device", "option 1 25 65746830", libc::ENODEV, NotTried),

@@ -16,6 +16,8 @@ pub enum Outside {
     WorksForRoot,
     /// It fails there too, but with another errno: the call is reached.
     Differs,
+    /// As `Differs`, for root of namespaces of its own: for what would change the real host, should it work.
+    DiffersWithin,
     /// As `Differs`, for root; the host refuses an ordinary user before it looks at the arguments.
     DiffersForRoot,
     /// Other than inside, if this kernel has what is attempted; else it answers the same, and there is no control.
@@ -56,6 +58,7 @@ fn control(yard: &Yard, words: &str, inside: i32, outside: Outside) -> Option<St
         Outside::WorksWithin => (&within, |answer, _| answer == 0),
         Outside::WorksForRoot if is_root() => (&split, |answer, _| answer == 0),
         Outside::Differs => (&split, |answer, inside| answer != inside && answer < 200),
+        Outside::DiffersWithin => (&within, |answer, inside| answer != inside && answer < 200),
         Outside::DiffersForRoot if is_root() => (&split, |answer, inside| answer != inside && answer < 200),
         Outside::IfKnown => (&split, |answer, _| answer < 200),
         Outside::WorksForRoot | Outside::DiffersForRoot | Outside::NotTried => return None,

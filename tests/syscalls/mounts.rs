@@ -1,6 +1,6 @@
 //! The mounts are a wall: none can be made, moved, loosened or looked behind (MT).
 
-use crate::cases::Outside::{Differs, DiffersForRoot, IfKnown, WorksWithin};
+use crate::cases::Outside::{DiffersWithin, IfKnown, WorksWithin};
 use crate::cases::{Case, check};
 use crate::support::{Scratch, Yard};
 use libc::{ENOSYS, EPERM, EROFS};
@@ -8,23 +8,23 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 const MOVING: &[Case<'_>] = &[
     ("MT-01 mount", "call mount :none :/tmp :tmpfs 0 0", EPERM, WorksWithin),
-    ("MT-01 bind", "call mount :/usr :/tmp 0 0x1000 0", EPERM, Differs),
+    ("MT-01 bind", "call mount :/usr :/tmp 0 0x1000 0", EPERM, DiffersWithin),
     ("MT-01 recursive bind", "call mount :/usr :/tmp 0 0x5000 0", EPERM, WorksWithin),
     ("MT-01 private", "call mount 0 :/ 0 0x44000 0", EPERM, WorksWithin),
     ("MT-01 shared", "call mount 0 :/ 0 0x104000 0", EPERM, WorksWithin),
-    ("MT-01 remount", "call mount 0 :/usr 0 0x1020 0", EPERM, Differs),
-    ("MT-01 move", "call mount :/usr :/tmp 0 0x2000 0", EPERM, Differs),
+    ("MT-01 remount", "call mount 0 :/usr 0 0x1020 0", EPERM, DiffersWithin),
+    ("MT-01 move", "call mount :/usr :/tmp 0 0x2000 0", EPERM, DiffersWithin),
     ("MT-01 chroot", "call chroot :/tmp", EPERM, WorksWithin),
-    ("MT-01 pivot_root", "call pivot_root :/tmp :/tmp", EPERM, DiffersForRoot),
+    ("MT-01 pivot_root", "call pivot_root :/tmp :/tmp", EPERM, DiffersWithin),
     ("MT-01 fsopen", "call fsopen :tmpfs 0", EPERM, WorksWithin),
-    ("MT-01 fsconfig", "call fsconfig -1 0 0 0 0", EPERM, Differs),
-    ("MT-01 fsmount", "call fsmount -1 0 0", EPERM, DiffersForRoot),
-    ("MT-01 fspick", "call fspick -100 :/nowhere 0", EPERM, DiffersForRoot),
-    ("MT-01 open_tree", "call open_tree -100 :/usr 0", EPERM, Differs),
+    ("MT-01 fsconfig", "call fsconfig -1 0 0 0 0", EPERM, DiffersWithin),
+    ("MT-01 fsmount", "call fsmount -1 0 0", EPERM, DiffersWithin),
+    ("MT-01 fspick", "call fspick -100 :/nowhere 0", EPERM, DiffersWithin),
+    ("MT-01 open_tree", "call open_tree -100 :/usr 0", EPERM, DiffersWithin),
     ("MT-01 open_tree clone", "call open_tree -100 :/tmp 0x8001", EPERM, WorksWithin),
-    ("MT-01 move_mount", "call move_mount -1 :x -1 :y 0", EPERM, DiffersForRoot),
+    ("MT-01 move_mount", "call move_mount -1 :x -1 :y 0", EPERM, DiffersWithin),
     ("MT-01 mount_setattr", "call mount_setattr -100 :/ 0 @32 32", EPERM, WorksWithin),
-    ("MT-01 umount", "call umount2 :/tmp 2", EPERM, DiffersForRoot),
+    ("MT-01 umount", "call umount2 :/tmp 2", EPERM, DiffersWithin),
     ("MT-04 statmount", "call statmount 0 0 0 0", ENOSYS, IfKnown),
     ("MT-04 listmount", "call listmount 0 0 0 0", ENOSYS, IfKnown),
 ];
