@@ -15,7 +15,7 @@ use nix::sys::stat::{Mode, SFlag, fstat, mkdirat};
 use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
 use std::collections::HashMap;
 use std::ffi::CString;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path};
 
 /// Device and inode of a root directory.
@@ -87,6 +87,7 @@ impl Builder<'_> {
         match step {
             Step::Directory { at, mode } => self.directory(at, *mode).map(drop),
             Step::Link { at, to } => self.link(at, to),
+            Step::Placeholders { within, names } => self.placeholders(within, names),
             Step::File { at, text } => self.file(at, text.as_bytes()),
             Step::Copy { from, at } => self.file(at, &std::fs::read(from.as_path()).at(Stage::Source, from)?),
             Step::Bind { from, at, origin, writable, executable } => {
@@ -142,6 +143,15 @@ impl Builder<'_> {
     fn link(&self, at: &CellPath, to: &str) -> Result<()> {
         let (parent, name) = self.place(at)?;
         symlinkat(to, &parent, name.as_c_str()).at(Stage::MountPoint, at)
+    }
+
+    fn placeholders(&self, within: &CellPath, names: &[String]) -> Result<()> {
+        let directory = self.handle(within)?;
+        for name in names {
+            let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
+            openat(&directory, name.as_str(), flags, Mode::empty()).at(Stage::MountPoint, name)?;
+        }
+        Ok(())
     }
 
     fn file(&self, at: &CellPath, bytes: &[u8]) -> Result<()> {

@@ -124,6 +124,11 @@ pub enum Step {
         at: CellPath,
         holds: MaskHolds,
     },
+    /// Names without anything behind them, in a directory that was put together again: no access, instead of not found.
+    Placeholders {
+        within: CellPath,
+        names: Vec<String>,
+    },
     /// The part of the tree made so far in the cell's own memory becomes read-only.
     SealSkeleton,
 }

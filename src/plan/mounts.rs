@@ -153,7 +153,7 @@ fn programs(system: &System) -> Vec<Step> {
     }
     for (listed, unlisted) in listed.iter().flat_map(|listed| listed.others.iter().map(move |other| (listed, other))) {
         let rebuilt = rebuild(unlisted, listed);
-        if unlisted.programs.len() > MANY_MASKS && rebuilt.len() < unlisted.programs.len() {
+        if unlisted.programs.len() > MANY_MASKS && rebuilt.len() <= unlisted.programs.len() {
             steps.extend(rebuilt);
         } else {
             covered.extend(&unlisted.programs);
@@ -164,19 +164,25 @@ fn programs(system: &System) -> Vec<Step> {
     steps
 }
 
-/// Covers a directory and puts back what may stay; scripts and links that lead to nothing allowed stay away.
+/// Covers a directory and puts back what may stay. Of programs, scripts and links to them only the name stays.
 fn rebuild(unlisted: &Unlisted, listed: &Listed) -> Vec<Step> {
     let covers = |path: &PathBuf| {
         listed.allowed.contains(path) || listed.directories.iter().any(|directory| path.starts_with(directory))
     };
-    let at = CellPath::new(&unlisted.directory);
-    let mut steps = vec![Step::Mask { at, holds: MaskHolds::Rebuilt }];
-    steps.extend(unlisted.rest.iter().filter_map(|kept| match kept {
-        Kept::Link { at, to, real } if covers(real) => {
-            Some(Step::Link { at: CellPath::new(at), to: to.display().to_string() })
+    let within = CellPath::new(&unlisted.directory);
+    let mut steps = vec![Step::Mask { at: within.clone(), holds: MaskHolds::Rebuilt }];
+    let mut names: Vec<&PathBuf> = unlisted.programs.iter().collect();
+    for kept in &unlisted.rest {
+        match kept {
+            Kept::Link { at, to, real } if covers(real) => {
+                steps.push(Step::Link { at: CellPath::new(at), to: to.display().to_string() });
+            }
+            Kept::Link { at, .. } => names.push(at),
+            Kept::Script(path) => names.push(path),
+            Kept::File(path) => steps.push(bind(path, Origin::System, Writable::No, Executable::Yes)),
         }
-        Kept::Link { .. } | Kept::Script(_) => None,
-        Kept::File(path) => Some(bind(path, Origin::System, Writable::No, Executable::Yes)),
-    }));
+    }
+    let name = |path: &PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    steps.push(Step::Placeholders { within, names: names.into_iter().filter_map(name).collect() });
     steps
 }
