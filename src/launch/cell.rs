@@ -53,8 +53,25 @@ enum FromMaker {
     Failed(Fault),
 }
 
-/// Makes a cell, or says at which step it could not. Leaves nothing behind when it fails.
-pub fn make(plan: &CellPlan) -> Result<Cell> {
+/// Makes a cell, or says at which step it could not. Leaves nothing behind when it fails. What needs no cell is done
+/// `meanwhile`, while the maker builds the tree.
+pub fn make<T>(plan: &CellPlan, meanwhile: impl FnOnce() -> T) -> (Result<Cell>, Option<T>) {
+    match start_maker(plan) {
+        Err(fault) => (Err(fault), None),
+        Ok((maker, pidfd)) => {
+            let other = meanwhile();
+            let made = collect(plan, &maker);
+            if made.is_err() {
+                let _ = process::pidfd_signal(pidfd.as_fd(), libc::SIGKILL);
+            }
+            let _ = reap(pidfd.as_fd());
+            (made, Some(other))
+        }
+    }
+}
+
+/// Clones the maker into its namespaces, maps its ids and sets it to work.
+fn start_maker(plan: &CellPlan) -> Result<(Channel, OwnedFd)> {
     let detached = detach_idmapped(plan)?;
     let (ours, theirs) = socket::pair(libc::SOCK_STREAM).at(Stage::Clone, "socket pair")?;
     // The child's /proc files belong to us only while we count as dumpable (proc(5)).
@@ -73,12 +90,16 @@ pub fn make(plan: &CellPlan) -> Result<Cell> {
         }
         Side::Parent { pid, pidfd } => {
             drop(theirs);
-            let made = map_ids(pid, &plan.identity).and_then(|()| collect(plan, &Channel::new(ours)));
-            if made.is_err() {
-                let _ = process::pidfd_signal(pidfd.as_fd(), libc::SIGKILL);
+            let maker = Channel::new(ours);
+            let lost = |_| Fault { step: Stage::NewRoot, errno: libc::EIO, at: "the cell's maker died".into() };
+            match map_ids(pid, &plan.identity).and_then(|()| maker.send(&(), &[]).map_err(lost)) {
+                Ok(()) => Ok((maker, pidfd)),
+                Err(fault) => {
+                    let _ = process::pidfd_signal(pidfd.as_fd(), libc::SIGKILL);
+                    let _ = reap(pidfd.as_fd());
+                    Err(fault)
+                }
             }
-            let _ = reap(pidfd.as_fd());
-            made
         }
     }
 }
@@ -145,7 +166,6 @@ fn map_ids(pid: i32, identity: &Identity) -> Result<()> {
 
 fn collect(plan: &CellPlan, maker: &Channel) -> Result<Cell> {
     let lost = |_| Fault { step: Stage::NewRoot, errno: libc::EIO, at: "the cell's maker died".into() };
-    maker.send(&(), &[]).map_err(lost)?;
     let (mut namespaces, mut root, mut paths) = (Vec::new(), (0, 0), Vec::new());
     loop {
         match maker.receive().map_err(lost)? {

@@ -276,11 +276,13 @@ impl Launcher {
 }
 
 fn make_home(number: u32, plan: &CellPlan) -> Result<Home> {
-    let mut group = plan.groups.as_ref().map(|groups| make_group(number, groups)).transpose()?;
-    match cell::make(plan) {
-        Ok(cell) => Ok(Home { cell, group }),
-        Err(fault) => {
-            group.iter_mut().for_each(CellGroup::remove);
+    let group = || plan.groups.as_ref().map(|groups| make_group(number, groups)).transpose();
+    let (cell, group) = cell::make(plan, group);
+    match (cell, group.unwrap_or(Ok(None))) {
+        (Ok(cell), Ok(group)) => Ok(Home { cell, group }),
+        (Ok(_), Err(fault)) => Err(fault),
+        (Err(fault), group) => {
+            group.ok().flatten().iter_mut().for_each(CellGroup::remove);
             Err(fault)
         }
     }
@@ -293,7 +295,12 @@ fn make_group(number: u32, plan: &GroupPlan) -> Result<CellGroup> {
         let mut layout = plan.layout.clone();
         cgroup::prepare(&mut layout, &[broker, std::process::id()])?;
         cgroup::sweep(&layout);
-        CellGroup::create(&layout, broker, &number.to_string(), &limits)
+        let mut group = CellGroup::create(&layout, broker, &number.to_string(), &limits)?;
+        // The first process will want one at once.
+        if let Ok(slot) = group.take_slot() {
+            group.give_back(slot);
+        }
+        Ok(group)
     };
     make().map_err(|error: cgroup::GroupError| {
         let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<std::io::Error>());

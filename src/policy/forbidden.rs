@@ -107,10 +107,14 @@ fn state(operator: &Operator, path: &Path) -> Option<(String, String)> {
 }
 
 fn holds(outer: &Path, inner: &Path) -> bool {
-    inner.ancestors().any(|above| same(outer, above))
+    let wanted = inode(outer);
+    inner.ancestors().any(|above| outer == above || (wanted.is_some() && wanted == inode(above)))
 }
 
 fn same(one: &Path, other: &Path) -> bool {
-    let inode = |path| fs::metadata(path).map(|found| (found.dev(), found.ino()));
-    one == other || matches!((inode(one), inode(other)), (Ok(one), Ok(other)) if one == other)
+    one == other || matches!((inode(one), inode(other)), (Some(one), Some(other)) if one == other)
+}
+
+fn inode(path: &Path) -> Option<(u64, u64)> {
+    fs::metadata(path).map(|found| (found.dev(), found.ino())).ok()
 }
