@@ -2,7 +2,7 @@
 //!
 //! | process  | is                              | privileges                         | holds                    |
 //! |----------|---------------------------------|------------------------------------|--------------------------|
-//! | broker   | the program the user started    | the user's                         | launcher socket; leashes |
+//! | broker   | the program the user started    | the user's                         | launcher, leashes, proxy |
 //! | launcher | a fork of it, before tokio      | the user's; environment wiped      | cells, cgroups           |
 //! | maker    | one per cell, short-lived       | all in the cell's user namespace   | the tree it builds       |
 //! | borrowed | per process, microseconds       | launcher's, then the cell's        | the launcher's memory    |
