@@ -126,11 +126,7 @@ impl Cell {
         let lost = || Trouble::lost("the launcher");
         let channel = &self.launcher.as_ref().ok_or_else(lost)?.channel;
         if !readable(channel.descriptor(), PATIENCE) {
-            return Err(Trouble {
-                stage: Some(Stage::Source),
-                errno: Errno::ETIMEDOUT,
-                at: "launcher".into(),
-            });
+            return Err(Trouble { stage: Some(Stage::Source), errno: Errno::ETIMEDOUT, at: "launcher".into() });
         }
         channel.receive().ok().flatten().ok_or_else(lost)
     }

@@ -4,7 +4,7 @@ use super::{Proxy, Resolve};
 use crate::plan::proxy::{PORT, ProxyPlan};
 use crate::policy::hosts::HostRule;
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -60,10 +60,10 @@ fn a_name_is_resolved_once_so_a_second_answer_changes_nothing() {
     let (port, visits) = insider();
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
-    // Public when it is judged and loopback ever after. Nobody answers at the first address, or somebody else does.
+    // Public when it is judged and loopback ever after. The first was the 6bone's and is routed nowhere.
     let rebinding = move |_: &str| {
         let first = count.fetch_add(1, Ordering::SeqCst) == 0;
-        Ok(vec![IpAddr::from(if first { Ipv4Addr::new(1, 1, 1, 1) } else { Ipv4Addr::LOCALHOST })])
+        Ok(vec![if first { Ipv6Addr::new(0x3ffe, 0, 0, 0, 0, 0, 0, 1).into() } else { Ipv4Addr::LOCALHOST.into() }])
     };
     let (_proxy, address) = serve(&[&format!("rebind.example:{port}")], Box::new(rebinding));
     let answer = ask(address, &format!("CONNECT rebind.example:{port} HTTP/1.1\r\n\r\n"));
@@ -86,6 +86,32 @@ fn an_unlisted_name_is_not_even_resolved() {
     let control = ask(address, "GET http://listed.example/ HTTP/1.1\r\n\r\n");
     assert!(control.starts_with("HTTP/1.1 502 Name Not Resolved"), "{control}");
     assert_eq!(asked.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn either_side_may_finish_first() {
+    let upstream = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
+    let port = upstream.local_addr().expect("an address").port();
+    let (_proxy, address) = serve(&[&format!("127.0.0.1:{port}")], Box::new(|_| Ok(Vec::new())));
+    for client_first in [true, false] {
+        let mut client = TcpStream::connect(address).expect("the proxy accepts");
+        client.write_all(format!("CONNECT 127.0.0.1:{port} HTTP/1.1\r\n\r\n").as_bytes()).expect("the proxy reads");
+        let mut head = [0; 39];
+        client.read_exact(&mut head).expect("the proxy answers");
+        assert!(head.starts_with(b"HTTP/1.1 200 "), "{}", head.escape_ascii());
+        let (mut server, _) = upstream.accept().expect("the proxy connects");
+        let (first, second) = if client_first { (&mut client, &mut server) } else { (&mut server, &mut client) };
+        first.write_all(b"question").and_then(|()| first.shutdown(Shutdown::Write)).expect("one side finishes");
+        let (mut question, mut answer) = (Vec::new(), Vec::new());
+        second.read_to_end(&mut question).expect("the end is passed on");
+        // More than the buffers on the way hold, while the other way is already closed.
+        let long = vec![7; 8 << 20];
+        std::thread::scope(|scope| {
+            scope.spawn(|| second.write_all(&long).and_then(|()| second.shutdown(Shutdown::Write)));
+            first.read_to_end(&mut answer).expect("the other way goes on");
+        });
+        assert_eq!((question.as_slice(), answer.len()), (&b"question"[..], long.len()));
+    }
 }
 
 #[test]
