@@ -6,7 +6,7 @@
 
 use super::relay::{self, Flow, Until};
 use crate::plan::proxy::denial::Denial;
-use crate::plan::proxy::request::{Kind, MAX_HEAD, Request, end_of_head};
+use crate::plan::proxy::request::{Kind, MAX_HEAD, end_of_head};
 use crate::plan::proxy::{ProxyPlan, choose};
 use crate::policy::hosts::{Destination, Host};
 use nix::ifaddrs::getifaddrs;
@@ -47,6 +47,14 @@ struct Service {
     resolve: Box<Resolve>,
     /// Hangs up when the [`Proxy`] is dropped.
     stop: PipeReader,
+}
+
+/// An exchange that was allowed and can begin.
+struct Exchange {
+    kind: Kind,
+    /// What came behind the request's head.
+    early: Vec<u8>,
+    server: TcpStream,
 }
 
 impl Proxy {
@@ -110,18 +118,18 @@ fn accept(listener: &TcpListener, service: &Arc<Service>) {
 impl Service {
     fn attend(&self, client: &TcpStream) {
         match self.open(client) {
-            Ok(Some((request, early, server))) => self.exchange(client, &server, request.kind, early),
+            Ok(Some(exchange)) => self.exchange(client, exchange),
             Ok(None) => {}
             Err(denial) => self.refuse(client, &denial),
         }
     }
 
-    /// A request that was allowed, what came behind its head, and the connection it asked for; `None` when the client left.
-    fn open(&self, client: &TcpStream) -> Result<Option<(Request, Vec<u8>, TcpStream)>, Denial> {
+    /// `None` when the client left before it had said what it wants.
+    fn open(&self, client: &TcpStream) -> Result<Option<Exchange>, Denial> {
         let Some((head, early)) = self.read_head(client)? else { return Ok(None) };
         let request = self.plan.decide(&head)?;
         let server = self.connect(&request.destination)?;
-        Ok(Some((request, early, server)))
+        Ok(Some(Exchange { kind: request.kind, early, server }))
     }
 
     fn read_head(&self, mut client: &TcpStream) -> Result<Option<(Vec<u8>, Vec<u8>)>, Denial> {
@@ -169,11 +177,14 @@ impl Service {
         Err(Denial::Unreachable { destination: destination.clone(), why })
     }
 
-    fn exchange(&self, client: &TcpStream, server: &TcpStream, kind: Kind, mut early: Vec<u8>) {
-        let _ = server
-            .set_nonblocking(true)
-            .and_then(|()| server.set_nodelay(true))
-            .and_then(|()| client.set_nodelay(true));
+    fn exchange(&self, client: &TcpStream, exchange: Exchange) {
+        let Exchange { kind, mut early, server } = exchange;
+        let server = &server;
+        if server.set_nonblocking(true).is_err() {
+            return;
+        }
+        // Both ends decide for themselves what goes together.
+        let _ = server.set_nodelay(true).and_then(|()| client.set_nodelay(true));
         let (up, down, until) = match kind {
             Kind::Tunnel => {
                 let established = b"HTTP/1.1 200 Connection established\r\n\r\n".to_vec();

@@ -178,8 +178,10 @@ fn only_the_public_internet_is_public() {
     assert_eq!(kind(IpAddr::from([0, 0, 0, 0, 0, 0xffff, 0x0101, 0x0101])), Kind::Public);
 }
 
+type Addresses = &'static [&'static str];
+
 /// A destination, what it resolves to, and which of these is connected to.
-const CHOICES: [(&str, &[&str], Result<&[&str], u16>); 9] = [
+const CHOICES: [(&str, Addresses, Result<Addresses, u16>); 9] = [
     ("crates.io:443", &["1.1.1.1", "2606:4700::1"], Ok(&["1.1.1.1:443", "[2606:4700::1]:443"])),
     ("crates.io:443", &["127.0.0.1", "1.1.1.1"], Ok(&["1.1.1.1:443"])),
     ("crates.io:443", &["127.0.0.1"], Err(403)),
