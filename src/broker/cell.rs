@@ -4,7 +4,7 @@ use super::fault::Trouble;
 use super::proxy::Proxy;
 use crate::launch::Launcher;
 use crate::launch::cgroup::{self, Gauges};
-use crate::plan::cell::CellPlan;
+use crate::plan::cell::{CellPlan, GroupPlan};
 use crate::plan::command::CommandPlan;
 use crate::plan::proxy::ProxyPlan;
 use crate::sys::terminal::Size;
@@ -27,10 +27,13 @@ const FAREWELL: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub struct Cell {
     launcher: Option<Launcher>,
+    /// Where its cgroups are or will be.
     groups: Vec<PathBuf>,
     ready: VecDeque<Ready>,
     /// Asked for and not yet answered.
     coming: usize,
+    /// The host's uid and gid of everything in it.
+    owner: (u32, u32),
     /// Serves as long as the cell is there.
     proxy: Option<Proxy>,
 }
@@ -42,6 +45,7 @@ pub struct Ready {
     pub leash: OwnedFd,
     pub pidfd: OwnedFd,
     pub gauges: Option<Gauges>,
+    owner: (u32, u32),
 }
 
 /// What the command's 0, 1 and 2 are.
@@ -58,9 +62,14 @@ impl Cell {
 
     /// Has the launcher make the cell; the first process is asked for along with it.
     pub fn make(launcher: Launcher, plan: CellPlan) -> Result<Cell, Trouble> {
+        let owner = (plan.identity.outer_uid, plan.identity.outer_gid);
+        let place = |groups: &GroupPlan| {
+            cgroup::future_locations(&groups.layout, std::process::id(), &Self::NUMBER.to_string())
+        };
+        let groups = plan.groups.as_ref().map(place).unwrap_or_default();
         let proxy = plan.proxy.clone();
-        let mut cell =
-            Cell { launcher: Some(launcher), groups: Vec::new(), ready: VecDeque::new(), coming: 0, proxy: None };
+        let ready = VecDeque::new();
+        let mut cell = Cell { launcher: Some(launcher), groups, ready, coming: 0, owner, proxy: None };
         cell.send(&ToLauncher::MakeCell { cell: Self::NUMBER, plan: Box::new(plan) })?;
         cell.prepare()?;
         match cell.receive()? {
@@ -99,7 +108,7 @@ impl Cell {
         self.coming = self.coming.saturating_sub(1);
         match message {
             FromLauncher::Ready { gauges, .. } => {
-                let ready = Ready::new(descriptors, gauges).ok_or_else(|| Trouble::lost("the launcher"))?;
+                let ready = Ready::new(descriptors, gauges, self.owner).ok_or_else(|| Trouble::lost("the launcher"))?;
                 self.ready.push_back(ready);
                 Ok(())
             }
@@ -169,14 +178,14 @@ fn readable(descriptor: std::os::fd::BorrowedFd<'_>, patience: Duration) -> bool
 }
 
 impl Ready {
-    fn new(descriptors: Vec<OwnedFd>, gauges: Option<serde_json::Value>) -> Option<Ready> {
+    fn new(descriptors: Vec<OwnedFd>, gauges: Option<serde_json::Value>, owner: (u32, u32)) -> Option<Ready> {
         let mut descriptors = descriptors.into_iter();
         let (door, leash, pidfd) = (descriptors.next()?, descriptors.next()?, descriptors.next()?);
         let gauges = match gauges {
             Some(kind) => Gauges::from_descriptors(serde_json::from_value(kind).ok()?, descriptors.collect()),
             None => None,
         };
-        Some(Ready { door, leash, pidfd, gauges })
+        Some(Ready { door, leash, pidfd, gauges, owner })
     }
 
     /// Hands the command through the door. Whether it could be executed is told there, or by silence.
@@ -195,7 +204,14 @@ impl Ready {
             cols: size.cols,
         };
         let descriptors: Vec<i32> = match stdio {
-            Stdio::Descriptors(three) => three.iter().map(AsRawFd::as_raw_fd).collect(),
+            Stdio::Descriptors(three) => {
+                for end in three {
+                    // A pipe belongs to whoever made it, and `/dev/stdout` opens it once more by its permissions.
+                    std::os::unix::fs::fchown(end, Some(self.owner.0), Some(self.owner.1))
+                        .map_err(|_| Errno::last())?;
+                }
+                three.iter().map(AsRawFd::as_raw_fd).collect()
+            }
             Stdio::Terminal(_) => Vec::new(),
         };
         let mut message = header.to_bytes().to_vec();

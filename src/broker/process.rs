@@ -273,9 +273,16 @@ impl<'a> Process<'a> {
             return Err(trouble);
         }
         let gauges = self.ready.gauges.as_ref();
+        let killed_for_memory = gauges.is_some_and(|gauges| gauges.oom_kills() > 0);
+        // Nobody asked for this end: it may be the launcher that died and took PID 1 along.
+        if self.told.is_none() && self.ending.is_none() && !killed_for_memory && self.launcher_is_dead() {
+            return Err(Trouble::lost("the launcher"));
+        }
         let (status, cpu, max_rss_kib) = match self.told {
             Some(FromInit::Exited { status, cpu_micros, max_rss_kib }) => {
-                (Some(status), Duration::from_micros(cpu_micros), max_rss_kib)
+                // PID 1 knows only what was waited for; the group also counts what a daemon used.
+                let cpu = gauges.map_or(Duration::from_micros(cpu_micros), |gauges| gauges.cpu_time());
+                (Some(status), cpu, max_rss_kib)
             }
             _ => {
                 let peak = gauges.and_then(|gauges| gauges.peak_bytes()).unwrap_or(0) / 1024;
@@ -289,12 +296,18 @@ impl<'a> Process<'a> {
             None => Some(libc::SIGKILL),
         };
         let reason = match self.ending {
-            _ if gauges.is_some_and(|gauges| gauges.oom_kills() > 0) => Reason::Memory,
+            _ if killed_for_memory => Reason::Memory,
             Some((reason, _)) => reason,
             None if signal.is_some() => Reason::Signal,
             None => Reason::Exit,
         };
         Ok(End { reason, exit_code, signal, cpu, max_rss_kib })
+    }
+
+    /// The kernel tells a dying process's children before it tells those who watch it; that takes microseconds.
+    fn launcher_is_dead(&self) -> bool {
+        let Some(launcher) = self.launcher else { return false };
+        poll(&mut [PollFd::new(launcher, PollFlags::POLLIN)], PollTimeout::from(20_u8)).is_ok_and(|count| count > 0)
     }
 }
 

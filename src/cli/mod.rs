@@ -9,6 +9,7 @@ mod explain;
 pub mod policy;
 mod run;
 mod say;
+mod streams;
 mod terminal;
 mod trial;
 

@@ -4,6 +4,7 @@
 //! a reader who stops reading delays nothing but himself.
 
 use super::say::Complaint;
+use super::streams::{Movers, capture, feed, pipes};
 use super::{CellArgs, REFUSED, RunArgs, terminal};
 use crate::broker::capture::{Capture, Shown};
 use crate::broker::cell::{Cell, Ready, Stdio};
@@ -22,21 +23,13 @@ use nix::sys::signalfd::SignalFd;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 const TIMED_OUT: u8 = 124;
 const NOT_EXECUTABLE: u8 = 126;
 const NOT_FOUND: u8 = 127;
-
-/// After the end, how long output may wait for a reader who stopped reading.
-const LAST_WORDS: Duration = Duration::from_secs(2);
-
-/// One move of bytes. A pipe holds 64 KiB.
-const CHUNK: usize = 64 << 10;
 
 pub fn run(args: &RunArgs, launcher: Launcher) -> Result<u8, Complaint> {
     let policy = args.cell.load()?;
@@ -141,11 +134,13 @@ impl Job {
         let (theirs, [input, output, errors]) = pipes()?;
         ready.start(&self.command, &Stdio::Descriptors(theirs)).map_err(lost)?;
         feed(input, &activity);
-        let movers = [mover(output, std::io::stdout(), &activity), mover(errors, std::io::stderr(), &activity)];
+        let mut movers = Movers::new(&activity);
+        movers.start(output, std::io::stdout());
+        movers.start(errors, std::io::stderr());
         let end = self.watch(&cell, &ready, &signals, &activity);
         drop(ready);
         let code = self.answer(end);
-        last_words(movers);
+        movers.last_words();
         drop(cell);
         code
     }
@@ -160,10 +155,11 @@ impl Job {
         });
         let raw = terminal::Raw::enter();
         feed(master.try_clone()?.into(), &activity);
-        let movers = [mover(master.try_clone()?.into(), std::io::stdout(), &activity)];
+        let mut movers = Movers::new(&activity);
+        movers.start(master.try_clone()?.into(), std::io::stdout());
         let end = self.watch_resizing(&cell, &ready, &signals, &activity, Some(&master));
         drop(ready);
-        last_words(movers);
+        movers.last_words();
         drop(raw);
         drop(cell);
         self.answer(end)
@@ -300,69 +296,4 @@ fn exit_code(end: &End) -> u8 {
 
 fn lost(errno: Errno) -> Complaint {
     Complaint::new(format!("the prepared process ended before its command: {}", errno.desc()))
-}
-
-/// The command's three ends, and ours.
-fn pipes() -> std::io::Result<([OwnedFd; 3], [OwnedFd; 3])> {
-    let (in_read, in_write) = std::io::pipe()?;
-    let (out_read, out_write) = std::io::pipe()?;
-    let (err_read, err_write) = std::io::pipe()?;
-    Ok(([in_read.into(), out_write.into(), err_write.into()], [in_write.into(), out_read.into(), err_read.into()]))
-}
-
-/// Moves our stdin to the command until either ends. Left behind when the command ends first.
-fn feed(to: OwnedFd, activity: &Arc<Activity>) {
-    let (mut to, activity) = (File::from(to), Arc::clone(activity));
-    std::thread::spawn(move || {
-        let mut buffer = vec![0; CHUNK];
-        while let Ok(got) = std::io::stdin().lock().read(&mut buffer) {
-            if got == 0 || to.write_all(&buffer[..got]).is_err() {
-                break;
-            }
-            activity.touch();
-        }
-    });
-}
-
-/// Moves the command's output to ours until its last writer is gone.
-fn mover(from: OwnedFd, mut to: impl Write + Send + 'static, activity: &Arc<Activity>) -> JoinHandle<()> {
-    let (mut from, activity) = (File::from(from), Arc::clone(activity));
-    std::thread::spawn(move || {
-        let mut buffer = vec![0; CHUNK];
-        // A terminal whose last user is gone answers EIO: that is its end of file.
-        while let Ok(got) = from.read(&mut buffer) {
-            if got == 0 || to.write_all(&buffer[..got]).and_then(|()| to.flush()).is_err() {
-                break;
-            }
-            activity.touch();
-        }
-    })
-}
-
-fn capture(from: OwnedFd, limit: usize, activity: &Arc<Activity>) -> JoinHandle<Capture> {
-    let (mut from, activity) = (File::from(from), Arc::clone(activity));
-    std::thread::spawn(move || {
-        let (mut kept, mut buffer) = (Capture::new(limit), vec![0; CHUNK]);
-        while let Ok(got) = from.read(&mut buffer) {
-            if got == 0 {
-                break;
-            }
-            kept.push(&buffer[..got]);
-            activity.touch();
-        }
-        kept
-    })
-}
-
-/// Everything is dead, so the pipes end; only a reader of ours can still hold us up.
-fn last_words<const N: usize>(movers: [JoinHandle<()>; N]) {
-    let until = Instant::now() + LAST_WORDS;
-    for mover in movers {
-        while !mover.is_finished() && Instant::now() < until {
-            std::thread::park_timeout(Duration::from_millis(1));
-        }
-        if mover.is_finished() {
-            drop(mover.join());
-        }
-    }
 }

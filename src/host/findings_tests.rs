@@ -73,7 +73,7 @@ fn every_missing_wall_names_its_reason_and_its_remedy() {
         host.mounts.proc_visible = false;
     });
     check_missing("mounts", "5.12", "5.12", |host| host.mounts.setattr = Call::Unknown);
-    check_missing("landlock", "5.13, this is 5.10.0-33", "if_available", |host| {
+    check_missing("landlock", "5.13, this is 5.10.0-33", "if-available", |host| {
         host.landlock_abi = 0;
         host.kernel = Release::parse("5.10.0-33");
     });

@@ -137,7 +137,8 @@ fn find(pattern: &str) -> Vec<PathBuf> {
     found.iter().filter_map(|path| path.canonicalize().ok()).filter(|path| path.is_file()).collect()
 }
 
-/// Hard links to the same file in the program directories.
+/// All names of a file in the system: those in the program directories and, where the link count says that there
+/// are more, wherever they are.
 fn other_names(path: &Path) -> Vec<PathBuf> {
     let Ok(file) = fs::metadata(path) else { return Vec::new() };
     if file.nlink() < 2 {
@@ -148,7 +149,21 @@ fn other_names(path: &Path) -> Vec<PathBuf> {
     };
     let directories = PROGRAM_DIRECTORIES.iter().map(Path::new).chain(path.parent());
     let entries = directories.filter_map(|directory| fs::read_dir(directory).ok()).flatten().flatten();
-    entries.filter(same).filter_map(|entry| entry.path().canonicalize().ok()).collect()
+    let mut names: BTreeSet<PathBuf> =
+        entries.filter(same).filter_map(|entry| entry.path().canonicalize().ok()).collect();
+    let trees: BTreeSet<PathBuf> = SYSTEM_TREES.iter().filter_map(|tree| Path::new(tree).canonicalize().ok()).collect();
+    let mut pending: Vec<PathBuf> = trees.into_iter().collect();
+    while (names.len() as u64) < file.nlink() {
+        let Some(directory) = pending.pop() else { break };
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => pending.push(entry.path()),
+                Ok(kind) if kind.is_file() && same(&entry) => drop(names.insert(entry.path())),
+                _ => {}
+            }
+        }
+    }
+    names.into_iter().collect()
 }
 
 fn unlisted(

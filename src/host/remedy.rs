@@ -11,10 +11,10 @@ use super::{Base, Container, Host, Version};
 pub(super) const USER_NS_KERNEL: &str = "run a kernel built with CONFIG_USER_NS";
 
 pub(super) const OLD_KERNEL_LANDLOCK: &str =
-    "run a kernel of 5.13 or later (6.7 for TCP rules), or set `landlock = \"if_available\"` under `[enforcement]`";
+    "run a kernel of 5.13 or later (6.7 for TCP rules), or set `landlock = \"if-available\"` under `[enforcement]`";
 
 pub(super) const LANDLOCK_LSM: &str = "add `landlock` to the list: put `lsm=landlock,$(cat /sys/kernel/security/lsm)` on the \
-     kernel command line and reboot, or set `landlock = \"if_available\"` under `[enforcement]`";
+     kernel command line and reboot, or set `landlock = \"if-available\"` under `[enforcement]`";
 
 /// Ubuntu: a profile for this one program, or the switch for the whole machine.
 pub(super) fn apparmor(program: &Path) -> String {
@@ -106,7 +106,7 @@ fn closed_v1(host: &Host) -> bool {
 fn container_groups(host: &Host) -> String {
     match host.container {
         Some(Container::Kubernetes) => "in the pod: `securityContext: { privileged: true }` on a node with cgroup v2, or \
-             set `cgroups = \"if_available\"` under `[enforcement]` and let the pod's own limits hold"
+             set `cgroups = \"if-available\"` under `[enforcement]` and let the pod's own limits hold"
             .to_owned(),
         _ => "docker run --cgroupns=private --security-opt writable-cgroups=true … (Docker 28; before it: --privileged), \
              with stockade as the container's own command; if a shell must come first, let it make room: mkdir \

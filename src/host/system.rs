@@ -18,6 +18,8 @@ pub struct System {
     pub etc: Vec<Etc>,
     /// Entries of `/proc` that are to be covered.
     pub proc: Vec<PathBuf>,
+    /// Entries of `/proc` that only root can read.
+    pub proc_of_root: Vec<PathBuf>,
     /// What the policy's `hidden` means on this disk, resolved.
     pub hidden: Vec<PathBuf>,
     /// `(uid, gid)` of each read-write root.
@@ -39,12 +41,36 @@ pub enum Etc {
     Show(PathBuf),
 }
 
-/// World-readable in the kernel's `/proc`, and nobody's business in a cell. What else container runtimes cover is
-/// readable by root only, which a cell is not; where it is, by the policy's word, [`ROOT_PROC_MASKS`] come on top.
-const PROC_MASKS: &[&str] =
-    &["acpi", "config.gz", "ioports", "iomem", "kallsyms", "key-users", "keys", "latency_stats", "sched_debug", "scsi"];
-pub const ROOT_PROC_MASKS: &[&str] =
-    &["kcore", "kmsg", "mtrr", "sysrq-trigger", "timer_list", "vmallocinfo", "slabinfo"];
+/// World-readable in the kernel's `/proc`, and nobody's business in a cell.
+const PROC_MASKS: &[&str] = &[
+    "acpi",
+    "asound",
+    "config.gz",
+    "interrupts",
+    "iomem",
+    "ioports",
+    "kallsyms",
+    "key-users",
+    "keys",
+    "latency_stats",
+    "sched_debug",
+    "scsi",
+    "timer_stats",
+];
+
+/// Readable by root only, which a cell is just where the policy says so.
+const ROOT_PROC_MASKS: &[&str] = &[
+    "kcore",
+    "kmsg",
+    "kpagecgroup",
+    "kpagecount",
+    "kpageflags",
+    "mtrr",
+    "slabinfo",
+    "sysrq-trigger",
+    "timer_list",
+    "vmallocinfo",
+];
 
 /// A small file of `/etc` is copied: a mount for each would be paid for at every start.
 const MAX_COPY: u64 = 256 << 10;
@@ -109,6 +135,7 @@ impl System {
             top: ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"].iter().filter_map(|at| top(at)).collect(),
             etc: existing("/etc", ETC).into_iter().map(etc).collect(),
             proc: existing("/proc", PROC_MASKS),
+            proc_of_root: existing("/proc", ROOT_PROC_MASKS),
             hidden: hidden(question)?,
             owners: question.writable_roots.iter().map(owner).collect(),
             programs: programs::look(&question.blocked, question.allowed.as_deref()),

@@ -5,7 +5,7 @@
 //! descriptors: when the launcher dies, the kernel takes the cell apart.
 
 use super::fault::{At, Result};
-use super::mounts::{self, Detached};
+use super::mounts::{self, Detached, RootId};
 use crate::plan::cell::{CellPlan, Identity, NetworkSpace, Origin, Ownership, Rlimit, Step, SupplementaryGroups};
 use crate::sys::mount::Depth;
 use crate::sys::process::{CloneRequest, Side, clone_copy, reap};
@@ -23,6 +23,8 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 pub struct Cell {
     /// Joined in this order: the user namespace first, because it gives the right to join the rest.
     pub namespaces: Vec<OwnedFd>,
+    /// The root that joining must lead to.
+    pub root: RootId,
     pub identity: Identity,
     pub proc_masks: Vec<CString>,
     pub rlimits: Vec<Rlimit>,
@@ -45,7 +47,9 @@ pub struct Ruleset {
 /// What the maker says, each with descriptors.
 #[derive(Debug, Serialize, Deserialize)]
 enum FromMaker {
-    Namespaces,
+    Namespaces {
+        root: RootId,
+    },
     /// The accesses of as many descriptors.
     Paths(Vec<u64>),
     Proxy,
@@ -59,7 +63,9 @@ pub fn make(plan: &CellPlan) -> Result<Cell> {
     let (ours, theirs) = socket::pair(libc::SOCK_STREAM).at(Stage::Clone, "socket pair")?;
     // The child's /proc files belong to us only while we count as dumpable (proc(5)).
     process::prctl(libc::PR_SET_DUMPABLE, 1, 0).at(Stage::Clone, "dumpable")?;
-    let mut flags = libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
+    // The PID namespace dies with the maker; only the empty `/proc` of it stays.
+    let mut flags =
+        libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS | libc::CLONE_NEWPID;
     if plan.network == NetworkSpace::Own {
         flags |= libc::CLONE_NEWNET;
     }
@@ -144,10 +150,10 @@ fn map_ids(pid: i32, identity: &Identity) -> Result<()> {
 fn collect(plan: &CellPlan, maker: &Channel) -> Result<Cell> {
     let lost = |_| Fault { step: Stage::NewRoot, errno: libc::EIO, at: "the cell's maker died".into() };
     maker.send(&(), &[]).map_err(lost)?;
-    let (mut namespaces, mut paths, mut proxy) = (Vec::new(), Vec::new(), None);
+    let (mut namespaces, mut root, mut paths, mut proxy) = (Vec::new(), (0, 0), Vec::new(), None);
     loop {
         match maker.receive().map_err(lost)? {
-            Some((FromMaker::Namespaces, descriptors)) => namespaces = descriptors,
+            Some((FromMaker::Namespaces { root: made }, descriptors)) => (namespaces, root) = (descriptors, made),
             Some((FromMaker::Paths(accesses), descriptors)) => paths.extend(descriptors.into_iter().zip(accesses)),
             Some((FromMaker::Proxy, descriptors)) => proxy = descriptors.into_iter().next(),
             Some((FromMaker::Done, _)) => break,
@@ -157,6 +163,7 @@ fn collect(plan: &CellPlan, maker: &Channel) -> Result<Cell> {
     }
     Ok(Cell {
         namespaces,
+        root,
         identity: plan.identity,
         proc_masks: plan.proc_masks.iter().map(crate::path::CellPath::to_c).collect(),
         rlimits: plan.rlimits.clone(),
@@ -208,10 +215,10 @@ fn build(plan: &CellPlan, detached: &Detached, channel: &Channel) -> Result<()> 
         namespaces.push(fs::File::open(format!("/proc/self/ns/{name}")).at(Stage::Namespaces, name)?);
     }
     let mount_namespace = fs::File::open("/proc/self/ns/mnt").at(Stage::Namespaces, "mnt")?;
-    mounts::enter_new_root(plan, detached)?;
+    let root = mounts::enter_new_root(plan, detached)?;
     namespaces.push(mount_namespace);
     let numbers: Vec<i32> = namespaces.iter().map(AsRawFd::as_raw_fd).collect();
-    channel.send(&FromMaker::Namespaces, &numbers).at(Stage::Namespaces, "socket")?;
+    channel.send(&FromMaker::Namespaces { root }, &numbers).at(Stage::Namespaces, "socket")?;
     send_paths(plan, channel)
 }
 

@@ -125,12 +125,13 @@ fn take_terminal(header: CommandHeader) -> Result<(), Errno> {
     terminal::resize(slave.as_fd(), Size { rows: header.rows, cols: header.cols })?;
     let report = Report { stage: 0, errno: 0 };
     socket::send(DOOR, &report.to_bytes(), &[master.as_raw_fd()])?;
+    // Before 0, 1 and 2 are filled: they were closed until now, so the master is one of them.
+    drop(master);
     let slave = duplicate_above(slave.into_raw_fd(), DOOR + 1)?;
     terminal::control(slave)?;
     for number in 0..3 {
         duplicate_onto(slave, number, 0)?;
     }
-    drop(master);
     descriptor::close_range(DOOR as u32 + 1, u32::MAX)
 }
 

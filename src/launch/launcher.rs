@@ -30,6 +30,8 @@ const REMOVAL_PAUSE: Duration = Duration::from_millis(20);
 const BROKER: u64 = 0;
 /// Marks the out-of-memory event of a process in its epoll token.
 const OOM: u64 = 1 << 63;
+/// Marks that the broker let go of a process.
+const LET_GO: u64 = 1 << 62;
 
 struct Home {
     cell: Cell,
@@ -40,6 +42,9 @@ struct Running {
     home: u32,
     pidfd: OwnedFd,
     slot: Option<Slot>,
+    /// Until the broker lets go: then it has read what the dead process used, and the slot is free.
+    held: Option<OwnedFd>,
+    is_dead: bool,
 }
 
 struct Launcher {
@@ -95,6 +100,7 @@ impl Launcher {
                         None => return Ok(()),
                     },
                     token if token & OOM != 0 => self.suspect(token & !OOM),
+                    token if token & LET_GO != 0 => self.let_go(token & !LET_GO),
                     token => self.bury(token),
                 }
             }
@@ -180,6 +186,7 @@ impl Launcher {
         if let Some(event) = slot.as_ref().and_then(Slot::oom_event) {
             self.epoll.add(event, EpollEvent::new(EpollFlags::EPOLLIN, id | OOM))?;
         }
+        self.epoll.add(&prepared.held, EpollEvent::new(EpollFlags::empty(), id | LET_GO))?;
         let mut descriptors = vec![prepared.door.as_raw_fd(), prepared.leash.as_raw_fd(), prepared.pidfd.as_raw_fd()];
         let mut gauges = None;
         if let Some(slot) = &slot {
@@ -187,21 +194,41 @@ impl Launcher {
             gauges = Some(serde_json::to_value(slot.gauges().kind())?);
         }
         let sent = self.broker.send(&FromLauncher::Ready { cell, gauges }, &descriptors);
-        self.running.insert(id, Running { home: cell, pidfd: prepared.pidfd, slot });
+        let held = Some(prepared.held);
+        self.running.insert(id, Running { home: cell, pidfd: prepared.pidfd, slot, held, is_dead: false });
         sent
     }
 
-    /// Reaps a process that died, with all its descendants dead before it, and takes its slot back.
+    /// Reaps a process that died, with all its descendants dead before it.
     fn bury(&mut self, id: u64) {
-        let Some(dead) = self.running.remove(&id) else { return };
+        let Some(dead) = self.running.get_mut(&id).filter(|process| !process.is_dead) else { return };
         let _ = self.epoll.delete(&dead.pidfd);
         let _ = reap(dead.pidfd.as_fd());
+        dead.is_dead = true;
+        if let Some(event) = dead.slot.as_ref().and_then(Slot::oom_event) {
+            let _ = self.epoll.delete(event);
+        }
         self.suspects.retain(|(suspect, _)| *suspect != id);
+        if dead.held.is_none() {
+            self.free(id);
+        }
+    }
+
+    fn let_go(&mut self, id: u64) {
+        let Some(process) = self.running.get_mut(&id) else { return };
+        if let Some(held) = process.held.take() {
+            let _ = self.epoll.delete(&held);
+        }
+        if process.is_dead {
+            self.free(id);
+        }
+    }
+
+    /// Forgets a process and takes its slot back.
+    fn free(&mut self, id: u64) {
+        let Some(dead) = self.running.remove(&id) else { return };
         let group = self.homes.get_mut(&dead.home).and_then(|home| home.group.as_mut());
         if let (Some(group), Some(slot)) = (group, dead.slot) {
-            if let Some(event) = slot.oom_event() {
-                let _ = self.epoll.delete(event);
-            }
             group.give_back(slot);
             self.removals |= group.retry_removals() > 0;
         }
@@ -241,6 +268,7 @@ impl Launcher {
         }
         for id in doomed {
             self.bury(id);
+            self.free(id);
         }
         self.homes.retain(|cell, home| {
             if chosen(*cell) {

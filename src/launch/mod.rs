@@ -47,6 +47,8 @@ pub struct Launcher {
 
 /// Forks the launcher. Must be called while this process has one thread and has read no secret.
 pub fn start() -> io::Result<Launcher> {
+    // Broker and launcher know every agent's affairs, and a core file would lie in the working directory.
+    process::limit(libc::RLIMIT_CORE, 0)?;
     let (ours, theirs) = socket::pair(libc::SOCK_STREAM)?;
     let request = CloneRequest { flags: 0, exit_signal: libc::SIGCHLD as u64, cgroup: None };
     match clone_copy(&request)? {
@@ -64,6 +66,8 @@ pub fn start() -> io::Result<Launcher> {
 fn become_launcher(broker: OwnedFd) -> ! {
     sys::words::wipe();
     signal::reset_dispositions();
+    // Inherited by every command: what an agent makes is not writable by others, whatever the operator's own is.
+    process::umask(0o022);
     let prepared = signal::block_all()
         // Its own session: the terminal's Ctrl-C is the broker's to answer.
         .and_then(|()| process::setsid())

@@ -15,30 +15,43 @@ use nix::sys::stat::{Mode, SFlag, fstat, mkdirat};
 use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
 use std::collections::HashMap;
 use std::ffi::CString;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path};
 
-/// Where the sources of masks and scratch directories live while the tree is being built.
-const WORKSHOP: &str = ".workshop";
+/// Device and inode of a root directory.
+pub type RootId = (u64, u64);
 
 /// Roots that the launcher had to open itself, because only real root may map their ids.
 pub type Detached = HashMap<HostPath, OwnedFd>;
 
-/// Builds the tree, makes it the root and forgets the old one.
-pub fn enter_new_root(plan: &CellPlan, detached: &Detached) -> Result<()> {
+/// Builds the tree, makes it the root and forgets the old one. Returns what tells the new root from any other.
+pub fn enter_new_root(plan: &CellPlan, detached: &Detached) -> Result<RootId> {
     mount::make_all_private().at(Stage::NewRoot, "/")?;
     let here = mount::open_handle(AT_FDCWD, c"/", Resolve::NoSymlinks).at(Stage::NewRoot, "/")?;
+    let (bytes, inodes) = (plan.scratch.bytes.to_string(), plan.scratch.inodes.max(1).to_string());
+    let scratch = tmpfs(&bytes, &inodes, "755").at(Stage::NewRoot, "scratch tmpfs")?;
     let root = tmpfs("4m", "4096", "755").at(Stage::NewRoot, "tmpfs")?;
+    // Where the old root's `/proc` is, so that one umount, which waits for RCU, takes both away; its directories stay
+    // where they are bound.
+    let aside = mount::open_handle(AT_FDCWD, c"/proc", Resolve::NoSymlinks).at(Stage::NewRoot, "/proc")?;
+    mount::move_mount(scratch.as_fd(), aside.as_fd()).at(Stage::NewRoot, "/proc")?;
     mount::move_mount(root.as_fd(), here.as_fd()).at(Stage::NewRoot, "/")?;
-    let builder = Builder { root: root.as_fd(), detached };
-    builder.open_workshop(plan)?;
+    let builder = Builder { root: root.as_fd(), scratch: scratch.as_fd(), detached };
+    builder.open_workshop()?;
     for step in &plan.steps {
         builder.carry_out(step)?;
+    }
+    for step in &plan.steps {
+        if let Step::Mask { at, holds: MaskHolds::Grants | MaskHolds::Rebuilt } = step {
+            builder.seal_veil(at)?;
+        }
     }
     nix::unistd::fchdir(&root).at(Stage::Pivot, "/")?;
     mount::pivot_root_here().at(Stage::Pivot, "/")?;
     mount::detach(c".").at(Stage::Pivot, "/")?;
-    process::chdir(c"/").at(Stage::Pivot, "/")
+    process::chdir(c"/").at(Stage::Pivot, "/")?;
+    let found = fstat(&root).at(Stage::Pivot, "/")?;
+    Ok((found.st_dev, found.st_ino))
 }
 
 /// A detached copy of the tree at a root, with its flags set. Also used by the launcher when it is root.
@@ -65,6 +78,7 @@ pub fn attributes(origin: Origin, writable: Writable, executable: Executable) ->
 
 struct Builder<'a> {
     root: BorrowedFd<'a>,
+    scratch: BorrowedFd<'a>,
     detached: &'a Detached,
 }
 
@@ -73,6 +87,7 @@ impl Builder<'_> {
         match step {
             Step::Directory { at, mode } => self.directory(at, *mode).map(drop),
             Step::Link { at, to } => self.link(at, to),
+            Step::Placeholders { within, names } => self.placeholders(within, names),
             Step::File { at, text } => self.file(at, text.as_bytes()),
             Step::Copy { from, at } => self.file(at, &std::fs::read(from.as_path()).at(Stage::Source, from)?),
             Step::Bind { from, at, origin, writable, executable } => {
@@ -80,6 +95,10 @@ impl Builder<'_> {
             }
             Step::Scratch { at, name, mode, executable } => self.scratch(at, name, *mode, *executable),
             Step::Terminals { at } => self.terminals(at),
+            Step::EmptyProc { at } => {
+                let proc = fresh_proc().at(Stage::MountProc, at)?;
+                self.attach(proc.as_fd(), &self.directory(at, 0o555)?, at)
+            }
             Step::Mask { at, holds: MaskHolds::Nothing } => self.mask(at),
             Step::Mask { at, holds: MaskHolds::Grants } => self.veil(at, "111"),
             Step::Mask { at, holds: MaskHolds::Rebuilt } => self.veil(at, "755"),
@@ -87,12 +106,8 @@ impl Builder<'_> {
         }
     }
 
-    /// The scratch tmpfs and the two things that masks are copies of: a file and a directory nobody may open.
-    fn open_workshop(&self, plan: &CellPlan) -> Result<()> {
-        let shop = CellPath::new(WORKSHOP);
-        let (bytes, inodes) = (plan.scratch.bytes.to_string(), plan.scratch.inodes.max(1).to_string());
-        let scratch = tmpfs(&bytes, &inodes, "755").at(Stage::NewRoot, "scratch tmpfs")?;
-        self.attach(scratch.as_fd(), &self.directory(&shop, 0o755)?, &shop)?;
+    /// The two things that masks are copies of: a file and a directory nobody may open.
+    fn open_workshop(&self) -> Result<()> {
         self.directory(&CellPath::new(".masks"), 0o755)?;
         self.directory(&CellPath::new(".masks/directory"), 0)?;
         let file = relative(&CellPath::new(".masks/file"));
@@ -103,21 +118,15 @@ impl Builder<'_> {
 
     /// Makes a directory and all above it; one that is there is left as it is. Returns a handle to it.
     ///
-    /// One component at a time and never through a link, so that nothing is made anywhere else.
+    /// Never through a link, so that nothing is made anywhere else.
     fn directory(&self, at: &CellPath, mode: u32) -> Result<OwnedFd> {
-        let mut here = mount::open_handle(self.root, c".", Resolve::NoSymlinks).at(Stage::MountPoint, at)?;
-        let mut parts = names(at).peekable();
-        while let Some(part) = parts.next() {
-            let mode = if parts.peek().is_none() { mode } else { 0o755 };
-            here = match mount::open_handle(here.as_fd(), &part, Resolve::NoSymlinks) {
-                Err(Errno::ENOENT) => {
-                    mkdirat(&here, part.as_c_str(), Mode::from_bits_truncate(mode)).at(Stage::MountPoint, at)?;
-                    mount::open_handle(here.as_fd(), &part, Resolve::NoSymlinks).at(Stage::MountPoint, at)?
-                }
-                found => found.at(Stage::MountPoint, at)?,
-            };
+        match self.handle(at) {
+            Err(fault) if fault.errno == libc::ENOENT => {}
+            found => return found,
         }
-        Ok(here)
+        let (parent, name) = self.place(at)?;
+        mkdirat(&parent, name.as_c_str(), Mode::from_bits_truncate(mode)).at(Stage::MountPoint, at)?;
+        mount::open_handle(parent.as_fd(), &name, Resolve::NoSymlinks).at(Stage::MountPoint, at)
     }
 
     fn handle(&self, at: &CellPath) -> Result<OwnedFd> {
@@ -134,6 +143,15 @@ impl Builder<'_> {
     fn link(&self, at: &CellPath, to: &str) -> Result<()> {
         let (parent, name) = self.place(at)?;
         symlinkat(to, &parent, name.as_c_str()).at(Stage::MountPoint, at)
+    }
+
+    fn placeholders(&self, within: &CellPath, names: &[String]) -> Result<()> {
+        let directory = self.handle(within)?;
+        for name in names {
+            let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
+            openat(&directory, name.as_str(), flags, Mode::empty()).at(Stage::MountPoint, name)?;
+        }
+        Ok(())
     }
 
     fn file(&self, at: &CellPath, bytes: &[u8]) -> Result<()> {
@@ -181,17 +199,12 @@ impl Builder<'_> {
     }
 
     fn scratch(&self, at: &CellPath, name: &str, mode: u32, executable: Executable) -> Result<()> {
-        let home = CellPath::new(Path::new(WORKSHOP).join(name));
-        let made = self.directory(&home, mode)?;
+        let name = CellPath::new(name).to_c();
+        mkdirat(self.scratch, name.as_c_str(), Mode::from_bits_truncate(mode)).at(Stage::MountPoint, at)?;
+        let made = openat(self.scratch, name.as_c_str(), OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())
+            .at(Stage::MountPoint, at)?;
         // mkdir honours the umask; the mode asked for is meant.
-        let here = CString::new(format!("/proc/self/fd/{}", made.as_raw_fd())).unwrap_or_default();
-        nix::sys::stat::fchmodat(
-            AT_FDCWD,
-            here.as_c_str(),
-            Mode::from_bits_truncate(mode),
-            nix::sys::stat::FchmodatFlags::FollowSymlink,
-        )
-        .at(Stage::MountPoint, at)?;
+        nix::sys::stat::fchmod(&made, Mode::from_bits_truncate(mode)).at(Stage::MountPoint, at)?;
         let source = mount::open_tree(made.as_fd(), Depth::Single).at(Stage::Source, at)?;
         let flags = attributes(Origin::Root, Writable::Yes, executable);
         mount::set_attributes(source.as_fd(), flags, 0, Depth::Single).at(Stage::Source, at)?;
@@ -219,9 +232,15 @@ impl Builder<'_> {
             Err(fault) if fault.errno == libc::ENOENT => return Ok(()),
             target => target?,
         };
-        let kind = fstat(&target).at(Stage::MountPoint, at)?.st_mode & SFlag::S_IFMT.bits();
+        let found = fstat(&target).at(Stage::MountPoint, at)?;
+        let kind = found.st_mode & SFlag::S_IFMT.bits();
         let source = if kind == SFlag::S_IFDIR.bits() { ".masks/directory" } else { ".masks/file" };
         let source = self.handle(&CellPath::new(source))?;
+        let mask = fstat(&source).at(Stage::MountPoint, at)?;
+        if (found.st_dev, found.st_ino) == (mask.st_dev, mask.st_ino) {
+            // Two rules cover it. A mask over a mask would hold the mask's own name fast.
+            return Ok(());
+        }
         let source = mount::open_tree(source.as_fd(), Depth::Single).at(Stage::Source, at)?;
         let flags = attributes(Origin::System, Writable::No, Executable::No);
         mount::set_attributes(source.as_fd(), flags, 0, Depth::Single).at(Stage::Source, at)?;
@@ -235,16 +254,18 @@ impl Builder<'_> {
         self.attach(veil.as_fd(), &target, at)
     }
 
+    /// Once everything is put back, nothing can be added: neither a file nor a program.
+    fn seal_veil(&self, at: &CellPath) -> Result<()> {
+        let flags = attributes(Origin::System, Writable::No, Executable::No);
+        mount::set_attributes(self.handle(at)?.as_fd(), flags, 0, Depth::Single).at(Stage::Attach, at)
+    }
+
     fn seal_skeleton(&self) -> Result<()> {
         let at = CellPath::new("/");
-        // `.workshop` is a mount of its own: its copies at `/tmp` and elsewhere keep it alive.
         for name in [".masks/file", ".masks/directory", ".masks"] {
             let flags = if name == ".masks/file" { UnlinkatFlags::NoRemoveDir } else { UnlinkatFlags::RemoveDir };
             unlinkat(self.root, name, flags).at(Stage::MountPoint, name)?;
         }
-        nix::unistd::fchdir(self.root).at(Stage::NewRoot, "/")?;
-        mount::detach(c".workshop").at(Stage::NewRoot, WORKSHOP)?;
-        unlinkat(self.root, WORKSHOP, UnlinkatFlags::RemoveDir).at(Stage::NewRoot, WORKSHOP)?;
         let flags = attributes(Origin::System, Writable::No, Executable::No);
         mount::set_attributes(self.root, flags, 0, Depth::Single).at(Stage::NewRoot, &at)
     }
@@ -277,12 +298,8 @@ fn tmpfs(size: &str, inodes: &str, mode: &str) -> std::result::Result<OwnedFd, E
 /// A fresh `/proc` over the one the template carries, and its masks. Child-safe: runs in every process.
 pub fn replace_proc(masks: &[CString]) -> std::result::Result<OwnedFd, (Stage, Errno)> {
     let make = || {
-        let fs = mount::fsopen(c"proc")?;
-        mount::fsconfig_create(fs.as_fd())?;
-        // Read-only as a whole: `/proc/sys` with it, whoever the host takes us for.
-        let flags = mount::ATTR_NOSUID | mount::ATTR_NODEV | mount::ATTR_NOEXEC | mount::ATTR_RDONLY;
-        let proc = mount::fsmount(fs.as_fd(), flags)?;
-        mount::detach(c"/proc")?;
+        let proc = fresh_proc()?;
+        // Over the empty one: taking that away first would wait for RCU at every start.
         let target = descriptor::open(c"/proc", libc::O_PATH | libc::O_DIRECTORY)?;
         mount::move_mount(proc.as_fd(), target.as_fd())?;
         Ok(proc)
@@ -292,6 +309,13 @@ pub fn replace_proc(masks: &[CString]) -> std::result::Result<OwnedFd, (Stage, E
         cover(mask).map_err(|errno| (Stage::MaskProc, errno))?;
     }
     Ok(proc)
+}
+
+/// A `/proc` of this process's PID namespace. Read-only as a whole: `/proc/sys` with it, whoever the host takes us for.
+fn fresh_proc() -> std::result::Result<OwnedFd, Errno> {
+    let fs = mount::fsopen(c"proc")?;
+    mount::fsconfig_create(fs.as_fd())?;
+    mount::fsmount(fs.as_fd(), mount::ATTR_NOSUID | mount::ATTR_NODEV | mount::ATTR_NOEXEC | mount::ATTR_RDONLY)
 }
 
 fn cover(path: &CString) -> std::result::Result<(), Errno> {

@@ -75,6 +75,11 @@ impl Grouped {
         for namespace in &cell.namespaces {
             process::setns(namespace.as_fd()).during(Stage::JoinCell)?;
         }
+        // Joining leads to whatever lies topmost at the namespace's root; that must be the tree that was built.
+        let found = nix::sys::stat::stat(c"/").during(Stage::JoinCell)?;
+        if (found.st_dev, found.st_ino) != cell.root {
+            return Err((Stage::JoinCell, Errno::EXDEV));
+        }
         Ok(Joined(()))
     }
 }

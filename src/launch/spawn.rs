@@ -31,6 +31,8 @@ pub struct Prepared {
     pub leash: OwnedFd,
     /// PID 1.
     pub pidfd: OwnedFd,
+    /// The inner end of the leash: hangs up when the broker lets go.
+    pub held: OwnedFd,
 }
 
 /// Starts one process up to the point where it waits. What fails later is told on the leash.
@@ -46,7 +48,7 @@ pub fn prepare(cell: &Cell, entry: &Entry<'_>, stack: &mut Stack) -> Step<Prepar
     let pid = clone_borrowing(&request, stack, &mut borrowed).map_err(|errno| (Stage::Clone, errno))?;
     let _ = reap_pid(pid);
     let pidfd = descriptor::adopt(outcome?);
-    Ok(Prepared { door, leash, pidfd })
+    Ok(Prepared { door, leash, pidfd, held: leash_inside })
 }
 
 /// In the borrowed child. Child-safe.

@@ -118,9 +118,19 @@ pub enum Step {
     Terminals {
         at: CellPath,
     },
+    /// A `/proc` of a PID namespace with nobody in it: the kernel lets a process mount its own only where one is in
+    /// sight. Each process mounts its own over it.
+    EmptyProc {
+        at: CellPath,
+    },
     Mask {
         at: CellPath,
         holds: MaskHolds,
+    },
+    /// Names without anything behind them, in a directory that was put together again: no access, instead of not found.
+    Placeholders {
+        within: CellPath,
+        names: Vec<String>,
     },
     /// The part of the tree made so far in the cell's own memory becomes read-only.
     SealSkeleton,

@@ -14,6 +14,7 @@ pub mod refusal;
 pub mod syscalls;
 
 use crate::host::{Host, Question, System};
+use crate::path::CellPath;
 use crate::policy::{Access, Demand, HostUser, Network, Policy};
 use crate::sys::seccomp::Instruction;
 use cell::{CellPlan, Filter, GroupPlan, Identity, NetworkSpace, Ownership, Scratch, SupplementaryGroups};
@@ -60,7 +61,7 @@ pub fn make_cell(policy: &Policy, host: &Host, system: &System) -> Result<CellPl
         proxy: proxy::plan(&policy.network),
         scratch: Scratch { bytes: policy.filesystem.tmp_size.0, inodes: policy.filesystem.tmp_inodes },
         steps: mounts::steps(policy, system, &identity),
-        proc_masks: system.proc.iter().map(crate::path::CellPath::new).collect(),
+        proc_masks: proc_masks(system, &identity),
         landlock,
         filter,
         rlimits: limits::rlimits(&policy.limits),
@@ -110,6 +111,11 @@ fn identity(policy: &Policy, host: &Host, system: &System) -> Result<Identity, R
         groups: SupplementaryGroups::Dropped,
         ownership,
     })
+}
+
+fn proc_masks(system: &System, identity: &Identity) -> Vec<CellPath> {
+    let of_root: &[_] = if identity.outer_uid == 0 { &system.proc_of_root } else { &[] };
+    system.proc.iter().chain(of_root).map(CellPath::new).collect()
 }
 
 /// A uid of this agent's own, the same at every start (FNV-1a of its name).

@@ -40,7 +40,6 @@ fn skeleton(policy: &Policy, identity: &Identity) -> Vec<Step> {
     let root_group = if gid == 0 { "" } else { "root:x:0:\n" };
     let nobody = "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n";
     vec![
-        directory("/proc", 0o555),
         // Empty: what directories in `/proc` are covered with.
         directory("/mnt", 0o555),
         directory("/run", 0o755),
@@ -61,8 +60,7 @@ fn bind(from: impl Into<PathBuf>, origin: Origin, writable: Writable, executable
 
 fn operating_system(system: &System) -> Vec<Step> {
     let shown = |path: &Path| bind(path, Origin::System, Writable::No, Executable::Yes);
-    // The kernel lets us mount a fresh `/proc` only where one is already in sight; each process replaces it.
-    let mut steps = vec![shown(Path::new("/usr")), shown(Path::new("/proc"))];
+    let mut steps = vec![shown(Path::new("/usr")), Step::EmptyProc { at: CellPath::new("/proc") }];
     for top in &system.top {
         steps.push(match top {
             Top::Link { at, to } => Step::Link { at: CellPath::new(at), to: to.display().to_string() },
@@ -104,36 +102,44 @@ fn roots(policy: &Policy, system: &System, executable: Executable) -> Vec<Step> 
     let rules = rules(policy, &system.hidden);
     // A BTreeMap of paths is sorted by component, so a path comes after everything above it.
     let mut steps = Vec::new();
-    for (path, access) in &rules {
-        let below = |other: &&PathBuf| other.starts_with(path) && *other != path;
+    for (path, (access, executable)) in places(&rules, system.programs.listed.as_ref(), executable) {
+        let granted = |(other, access): (&PathBuf, &Access)| {
+            other.starts_with(&path) && *other != path && *access != Access::Hidden
+        };
         steps.push(match access {
             Access::ReadWrite => bind(path, Origin::Root, Writable::Yes, executable),
             Access::ReadOnly => bind(path, Origin::Root, Writable::No, executable),
             Access::Hidden => {
-                let grants = rules.iter().filter(|(_, access)| **access != Access::Hidden).any(|(p, _)| below(&p));
-                let holds = if grants { MaskHolds::Grants } else { MaskHolds::Nothing };
+                let holds = if rules.iter().any(granted) { MaskHolds::Grants } else { MaskHolds::Nothing };
                 Step::Mask { at: CellPath::new(path), holds }
             }
         });
     }
-    steps.extend(system.programs.listed.iter().flat_map(|listed| executable_roots(&rules, listed)));
     steps
 }
 
-/// Allowed programs inside a root: mounted once more over themselves, executable this time.
-fn executable_roots(rules: &BTreeMap<PathBuf, Access>, listed: &Listed) -> Vec<Step> {
-    let rule = |path: &PathBuf| rules.iter().rev().find(|(root, _)| path.starts_with(root)).map(|(_, access)| *access);
-    let step = |path: &PathBuf, most: Writable| {
-        let writable = match rule(path)? {
-            Access::ReadWrite => most,
-            Access::ReadOnly => Writable::No,
-            Access::Hidden => return None,
-        };
-        Some(bind(path, Origin::Root, writable, Executable::Yes))
+/// The rules with what may run there. Allowed programs inside a root become places of their own: mounted over
+/// themselves, executable this time, and before what is stricter below them.
+fn places(
+    rules: &BTreeMap<PathBuf, Access>,
+    listed: Option<&Listed>,
+    executable: Executable,
+) -> BTreeMap<PathBuf, (Access, Executable)> {
+    let runs = |path: &Path| listed.is_some_and(|l| l.directories.iter().any(|known| path.starts_with(known)));
+    let place = |(path, access): (&PathBuf, &Access)| {
+        (path.clone(), (*access, if runs(path) { Executable::Yes } else { executable }))
     };
+    let mut places: BTreeMap<PathBuf, (Access, Executable)> = rules.iter().map(place).collect();
+    let rule = |path: &PathBuf| rules.iter().rev().find(|(root, _)| path.starts_with(root)).map(|(_, access)| *access);
+    let directories = listed.iter().flat_map(|l| &l.directories).map(|path| (path, Access::ReadWrite));
     // An allowed file is read-only: else the agent could put another program into it.
-    let directories = listed.directories.iter().filter_map(|path| step(path, Writable::Yes));
-    directories.chain(listed.allowed.iter().filter_map(|path| step(path, Writable::No))).collect()
+    let files = listed.iter().flat_map(|l| &l.allowed).map(|path| (path, Access::ReadOnly));
+    for (path, most) in directories.chain(files) {
+        if let Some(access) = rule(path).filter(|access| *access != Access::Hidden) {
+            places.entry(path.clone()).or_insert((access.max(most), Executable::Yes));
+        }
+    }
+    places
 }
 
 /// Blocked programs, and with an explicit list every other compiled program, can neither run nor be read.
@@ -147,7 +153,7 @@ fn programs(system: &System) -> Vec<Step> {
     }
     for (listed, unlisted) in listed.iter().flat_map(|listed| listed.others.iter().map(move |other| (listed, other))) {
         let rebuilt = rebuild(unlisted, listed);
-        if unlisted.programs.len() > MANY_MASKS && rebuilt.len() < unlisted.programs.len() {
+        if unlisted.programs.len() > MANY_MASKS && rebuilt.len() <= unlisted.programs.len() {
             steps.extend(rebuilt);
         } else {
             covered.extend(&unlisted.programs);
@@ -158,19 +164,25 @@ fn programs(system: &System) -> Vec<Step> {
     steps
 }
 
-/// Covers a directory and puts back what may stay; scripts and links that lead to nothing allowed stay away.
+/// Covers a directory and puts back what may stay. Of programs, scripts and links to them only the name stays.
 fn rebuild(unlisted: &Unlisted, listed: &Listed) -> Vec<Step> {
     let covers = |path: &PathBuf| {
         listed.allowed.contains(path) || listed.directories.iter().any(|directory| path.starts_with(directory))
     };
-    let at = CellPath::new(&unlisted.directory);
-    let mut steps = vec![Step::Mask { at, holds: MaskHolds::Rebuilt }];
-    steps.extend(unlisted.rest.iter().filter_map(|kept| match kept {
-        Kept::Link { at, to, real } if covers(real) => {
-            Some(Step::Link { at: CellPath::new(at), to: to.display().to_string() })
+    let within = CellPath::new(&unlisted.directory);
+    let mut steps = vec![Step::Mask { at: within.clone(), holds: MaskHolds::Rebuilt }];
+    let mut names: Vec<&PathBuf> = unlisted.programs.iter().collect();
+    for kept in &unlisted.rest {
+        match kept {
+            Kept::Link { at, to, real } if covers(real) => {
+                steps.push(Step::Link { at: CellPath::new(at), to: to.display().to_string() });
+            }
+            Kept::Link { at, .. } => names.push(at),
+            Kept::Script(path) => names.push(path),
+            Kept::File(path) => steps.push(bind(path, Origin::System, Writable::No, Executable::Yes)),
         }
-        Kept::Link { .. } | Kept::Script(_) => None,
-        Kept::File(path) => Some(bind(path, Origin::System, Writable::No, Executable::Yes)),
-    }));
+    }
+    let name = |path: &PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    steps.push(Step::Placeholders { within, names: names.into_iter().filter_map(name).collect() });
     steps
 }

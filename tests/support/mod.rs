@@ -1,6 +1,8 @@
 //! What every wall's tests share: a cell from a policy text, a workspace, and the probe inside it.
 #![expect(dead_code, reason = "each test file uses its own part of this")]
 
+pub mod cases;
+
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -73,7 +75,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    fn new(output: &Output) -> Self {
+    pub fn new(output: &Output) -> Self {
         use std::os::unix::process::ExitStatusExt;
         let code = output.status.code().unwrap_or_else(|| 128 + output.status.signal().unwrap_or(127));
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -99,7 +101,10 @@ impl Yard {
 
     /// A policy that extends `default` with the given text. `{beside}` stands for the directory beside the workspace.
     pub fn with(text: &str) -> Self {
-        let (workspace, beside) = (Scratch::new(), Scratch::new());
+        Self::between(Scratch::new(), Scratch::new(), text)
+    }
+
+    fn between(workspace: Scratch, beside: Scratch, text: &str) -> Self {
         let inside = beside.directory("probe").join("probe");
         fs::copy(probe(), &inside).expect("a copy of the probe");
         fs::set_permissions(&inside, fs::Permissions::from_mode(0o755)).expect("a mode");

@@ -1,7 +1,8 @@
 //! What a slot's process used, counted from when the slot was taken.
 //!
-//! The descriptors can be passed to another process and read there, also after the slot's
-//! directory is gone or when the reader could not open it; [`GaugeKind`] travels beside them.
+//! The descriptors can be passed to another process and read there, also when that process could not open
+//! them; [`GaugeKind`] travels beside them. Once the slot is removed or used again they say nothing more (ENODEV,
+//! or another's figures), so it stays as it is until the reader lets go.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -56,7 +56,7 @@ pub use gauges::{GaugeKind, Gauges};
 pub use prepare::prepare;
 pub use remove::remove_locations;
 pub use slot::{Enter, Slot};
-pub use sweep::sweep;
+pub use sweep::{future_locations, sweep};
 
 use slot::SlotName;
 

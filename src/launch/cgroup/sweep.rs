@@ -17,12 +17,8 @@ use crate::host::{Base, CgroupLayout};
 /// Removes the groups of dead brokers and says how many directories went.
 pub fn sweep(layout: &CgroupLayout) -> usize {
     let Ok(namespace) = pid_namespace() else { return 0 };
-    let bases = layout.hierarchies.iter().filter_map(|hierarchy| match &hierarchy.base {
-        Base::Ready { path } | Base::Enable { path } | Base::Settle { path } => Some(path),
-        Base::Scope { .. } | Base::Closed { .. } => None,
-    });
     let mut dead: Vec<PathBuf> = Vec::new();
-    for entry in bases.filter_map(|base| fs::read_dir(base).ok()).flatten().flatten() {
+    for entry in bases(layout).filter_map(|base| fs::read_dir(base).ok()).flatten().flatten() {
         let name = entry.file_name();
         let owner = name.to_str().and_then(Owner::parse);
         if owner.is_some_and(|owner| owner.namespace == namespace && !owner.is_alive()) {
@@ -31,6 +27,20 @@ pub fn sweep(layout: &CgroupLayout) -> usize {
     }
     remove_locations(&dead);
     dead.iter().filter(|path| !path.exists()).count()
+}
+
+/// Where the groups of a cell will be, for a broker whose launcher may die before it can say. A scope's place is
+/// not known beforehand; the service manager removes it.
+pub fn future_locations(layout: &CgroupLayout, broker_pid: u32, cell: &str) -> Vec<PathBuf> {
+    let Ok(owner) = Owner::of(broker_pid) else { return Vec::new() };
+    bases(layout).map(|base| base.join(owner.group_name(cell))).collect()
+}
+
+fn bases(layout: &CgroupLayout) -> impl Iterator<Item = &PathBuf> {
+    layout.hierarchies.iter().filter_map(|hierarchy| match &hierarchy.base {
+        Base::Ready { path } | Base::Enable { path } | Base::Settle { path } => Some(path),
+        Base::Scope { .. } | Base::Closed { .. } => None,
+    })
 }
 
 /// The broker that a group belongs to.

@@ -16,7 +16,7 @@ pub fn opening(source: &Source) -> Option<Finding> {
     let lines = source.text.lines().take_while(|line| line.starts_with("//!"));
     match lines.count() {
         0 => Some(source.error(0, "the file does not open with a `//!` doc".into())),
-        count if count > LONGEST_OPENING && !THEORIES.contains(&source.path.as_str()) => {
+        count if count > LONGEST_OPENING && !THEORIES.contains(&source.path) => {
             let message = format!("the opening doc has {count} lines; {LONGEST_OPENING} are enough");
             Some(source.error(0, message))
         }

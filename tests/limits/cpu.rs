@@ -1,0 +1,45 @@
+//! CPU: a share that no number of spinning processes can stretch, and a total that ends the command.
+
+use crate::ends::json;
+use crate::support::Yard;
+
+const SPINNERS: &str = "for i in 1 2 3 4; do timeout 2 sh -c 'while :; do :; done' & done; wait";
+
+/// CPU time used per second of run time by four spinners.
+fn share(cpus: &str) -> f64 {
+    let yard = Yard::new().flag("--cpus").flag(cpus);
+    let (_, result) = json(&yard, &["/bin/bash", "-c", SPINNERS]);
+    let used = result["usage"]["cpu_ms"].as_f64().expect("a number");
+    used / result["duration_ms"].as_f64().expect("a number")
+}
+
+#[test]
+fn four_spinners_get_no_more_than_the_cells_share() {
+    let (half, whole) = (share("0.5"), share("1"));
+    // A busy machine may give less than was granted, never more.
+    assert!((0.25..=0.58).contains(&half), "half a CPU: {half}");
+    assert!(whole <= 1.15, "one CPU: {whole}");
+    assert!(whole > half * 1.2, "control: a larger share gives more ({whole} and {half})");
+}
+
+#[test]
+fn cpu_time_is_counted_over_all_processes_and_ends_them() {
+    let yard = Yard::with("[limits]\ncpu_time = \"1s\"");
+    // Each alone stays below a second.
+    let script = "for i in 1 2 3 4 5 6 7 8; do timeout 0.4 sh -c 'while :; do :; done'; done; echo finished";
+    let (code, result) = json(&yard, &["/bin/bash", "-c", script]);
+    assert_eq!((code, result["reason"].as_str()), (124, Some("timeout")), "{result}");
+    assert_eq!(result["stdout"].as_str(), Some(""), "{result}");
+    let (code, result) = json(&yard, &["/bin/bash", "-c", "sleep 1.5; echo finished"]);
+    assert_eq!((code, result["stdout"].as_str()), (0, Some("finished\n")), "control: waiting is free: {result}");
+}
+
+#[test]
+fn priority_cannot_be_raised() {
+    let yard = Yard::new();
+    assert_eq!(yard.probe(&["nice"]), libc::EACCES);
+    assert_eq!(yard.probe(&["realtime"]), libc::EPERM);
+    if crate::support::is_root() {
+        assert_eq!(yard.probe_outside(&["nice"]), 0, "control");
+    }
+}
