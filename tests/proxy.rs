@@ -81,24 +81,24 @@ fn a_listed_host_is_reached_and_its_neighbours_are_not() {
     assert!(reason.contains(&format!("`127.0.0.1:{other}` is not in `network.allow_hosts`")), "{reason}");
     assert!(reason.contains(&format!("which lists `127.0.0.1:{listed}`, `registry.example`")), "{reason}");
     // The control: the neighbour is there.
-    assert_eq!(yard.probe_outside(&["proxy-reach", &at(other)]), 0);
+    assert_eq!(yard.probe_outside(&["connect", &at(other)]), 0);
 }
 
 #[test]
 fn there_is_no_way_around_the_proxy() {
     let listed = mirror();
     let yard = yard(&[at(listed)]);
-    assert_eq!(yard.probe(&["proxy-reach", &at(listed)]), libc::ECONNREFUSED);
-    assert_eq!(yard.probe(&["proxy-reach", "192.0.2.1:80"]), libc::ENETUNREACH);
-    assert_eq!(yard.probe(&["proxy-reach", "127.0.0.1:3128"]), 0);
-    assert_eq!(yard.probe_outside(&["proxy-reach", &at(listed)]), 0);
+    assert_eq!(yard.probe(&["connect", &at(listed)]), libc::ECONNREFUSED);
+    assert_eq!(yard.probe(&["connect", "192.0.2.1:80"]), libc::ENETUNREACH);
+    assert_eq!(yard.probe(&["connect", "127.0.0.1:3128"]), 0);
+    assert_eq!(yard.probe_outside(&["connect", &at(listed)]), 0);
 }
 
 #[test]
 fn nobody_in_the_cell_can_take_the_proxys_place() {
-    assert_eq!(yard(&[]).probe(&["proxy-listen", "3128"]), libc::EADDRINUSE);
-    assert_eq!(yard(&[]).probe(&["proxy-listen", "3129"]), 0);
-    assert_eq!(Yard::new().probe(&["proxy-listen", "3128"]), 0);
+    assert_eq!(yard(&[]).probe(&["bind", "127.0.0.1:3128"]), libc::EADDRINUSE);
+    assert_eq!(yard(&[]).probe(&["bind", "127.0.0.1:3129"]), 0);
+    assert_eq!(Yard::new().probe(&["bind", "127.0.0.1:3128"]), 0);
 }
 
 #[test]
