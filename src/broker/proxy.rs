@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 /// Twice what the greediest package manager opens, and no more threads than this.
 const MAX_CONNECTIONS: usize = 64;
 
-/// From the first byte to the end of the head, however slowly they come.
+/// From the connection to the end of the head, however slowly its bytes come.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 
 /// For all addresses of a name together.
@@ -47,6 +47,12 @@ struct Service {
     resolve: Box<Resolve>,
     /// Hangs up when the [`Proxy`] is dropped.
     stop: PipeReader,
+}
+
+/// A request as it came.
+struct Said {
+    head: Vec<u8>,
+    early: Vec<u8>,
 }
 
 /// An exchange that was allowed and can begin.
@@ -126,13 +132,13 @@ impl Service {
 
     /// `None` when the client left before it had said what it wants.
     fn open(&self, client: &TcpStream) -> Result<Option<Exchange>, Denial> {
-        let Some((head, early)) = self.read_head(client)? else { return Ok(None) };
+        let Some(Said { head, early }) = self.read_head(client)? else { return Ok(None) };
         let request = self.plan.decide(&head)?;
         let server = self.connect(&request.destination)?;
         Ok(Some(Exchange { kind: request.kind, early, server }))
     }
 
-    fn read_head(&self, mut client: &TcpStream) -> Result<Option<(Vec<u8>, Vec<u8>)>, Denial> {
+    fn read_head(&self, mut client: &TcpStream) -> Result<Option<Said>, Denial> {
         let until = Instant::now() + HEAD_TIME;
         let (mut bytes, mut chunk) = (Vec::new(), [0; 4096]);
         loop {
@@ -150,7 +156,7 @@ impl Service {
             match end_of_head(&bytes) {
                 Some(end) if end <= MAX_HEAD => {
                     let early = bytes.split_off(end);
-                    return Ok(Some((bytes, early)));
+                    return Ok(Some(Said { head: bytes, early }));
                 }
                 None if bytes.len() <= MAX_HEAD => {}
                 _ => return Err(Denial::TooLong),
@@ -197,7 +203,7 @@ impl Service {
                 (Flow::new(client, server, head).at_most(rest), Flow::new(server, client, Vec::new()), Until::Answered)
             }
         };
-        relay::run(up, down, &until, self.stop.as_fd());
+        relay::run(up, down, until, self.stop.as_fd());
     }
 
     fn refuse(&self, mut client: &TcpStream, denial: &Denial) {

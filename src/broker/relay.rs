@@ -126,7 +126,7 @@ impl<'a> Flow<'a> {
 }
 
 /// Moves bytes until it is over. The sockets are the caller's to close.
-pub fn run(mut up: Flow<'_>, mut down: Flow<'_>, until: &Until, stop: BorrowedFd<'_>) {
+pub fn run(mut up: Flow<'_>, mut down: Flow<'_>, until: Until, stop: BorrowedFd<'_>) {
     loop {
         up.step();
         down.step();

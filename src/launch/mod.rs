@@ -15,6 +15,9 @@
 //! is PID 1. A prepared process is sealed before it knows what it will run, so a few can wait ready and a
 //! start is one message and one exec.
 //!
+//! With a proxy, the maker leaves a socket that listens on the cell's loopback before anything runs there; it goes to
+//! the broker with the cell, and the broker answers it from the host's network (`broker::proxy`).
+//!
 //! Who ends with whom: the broker's death closes every leash, and PID 1 ends when its leash closes; the
 //! kernel kills a PID namespace with its PID 1. The launcher sees the broker's death as end of file, kills
 //! what it knows and removes the cgroups. The launcher's death reaches PID 1 as SIGKILL (PDEATHSIG), and

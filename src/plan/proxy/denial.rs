@@ -3,6 +3,9 @@
 use crate::policy::hosts::{Destination, Fault};
 use std::fmt;
 
+/// An answer must fit a fresh socket's buffer; who lists more hosts knows where to look.
+const SHOWN_RULES: usize = 20;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Denial {
     Malformed(&'static str),
@@ -88,10 +91,12 @@ impl fmt::Display for Denial {
                 write!(f, "`{destination}` is not in `network.allow_hosts` of the policy, which is empty")
             }
             Denial::Unlisted { destination, listed } => {
-                let listed = listed.join("`, `");
+                let rest = listed.len().saturating_sub(SHOWN_RULES);
+                let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+                let listed = listed[..listed.len() - rest].join("`, `");
                 write!(
                     f,
-                    "`{destination}` is not in `network.allow_hosts` of the policy, which lists `{listed}` (ports 80 and 443 where none is given)"
+                    "`{destination}` is not in `network.allow_hosts` of the policy, which lists `{listed}`{more} (ports 80 and 443 where none is given)"
                 )
             }
             Denial::Special { destination, what } => write!(

@@ -79,6 +79,15 @@ fn an_empty_list_denies_everyone_and_says_why() {
     }
 }
 
+#[test]
+fn a_denial_stays_short_however_long_the_list_is() {
+    let rules: Vec<String> = (0..4000).map(|number| format!("{number}.{}.example", "x".repeat(60))).collect();
+    let proxy = proxy(&rules.iter().map(String::as_str).collect::<Vec<_>>());
+    let denial = proxy.decide(b"CONNECT evil.example:443 HTTP/1.1\r\n\r\n").expect_err("unlisted");
+    assert!(denial.to_string().contains("` and 3980 more (ports"), "{denial}");
+    assert!(denial.to_bytes().len() < 8 << 10);
+}
+
 /// Fields of a request for `http://crates.io:8080/x?y`, and the head for the origin or the status of the denial.
 const FIELDS: [(&str, Result<&str, u16>); 14] = [
     ("", Ok("")),
