@@ -84,12 +84,12 @@ fn a_full_tmpfs_is_no_space_left_and_never_out_of_memory() {
 fn empty_files_run_out_too() {
     let yard = Yard::with("[filesystem]\ntmp_inodes = 100");
     for place in ["/tmp", "/dev/shm", "/home/agent", "/var/tmp"] {
-        let outcome = probe(&yard, &["create", place]);
+        let outcome = probe(&yard, &["create-many", place]);
         assert_eq!(outcome.code, libc::ENOSPC, "{place}: {outcome:?}");
         let reached = printed(&outcome.stdout, "count");
         assert!((90..=100).contains(&reached), "{place}: {reached}");
     }
-    let more = probe(&Yard::with("[filesystem]\ntmp_inodes = 1000"), &["create", "/tmp"]);
+    let more = probe(&Yard::with("[filesystem]\ntmp_inodes = 1000"), &["create-many", "/tmp"]);
     assert!(more.code == libc::ENOSPC && printed(&more.stdout, "count") > 900, "control: {more:?}");
 }
 

@@ -28,7 +28,7 @@ pub fn attempt(words: &[&str]) -> Option<Attempt> {
         ["fill", path, mib] => {
             File::create(path).map_or_else(|error| told::<()>(Err(error)), |file| fill(&file, number(mib) << 20))
         }
-        ["create", directory] => create_files(directory),
+        ["create-many", directory] => create_files(directory),
         ["in-flight"] => in_flight(),
         ["zombies", count] => zombies(number(count)),
         ["stop-everyone"] => stop_everyone(),
