@@ -31,7 +31,8 @@ pub enum ToLauncher {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub enum FromLauncher {
-    /// With the cgroup directories to remove should the launcher be killed.
+    /// With the cgroup directories to remove should the launcher be killed, and the socket that the plan's proxy
+    /// listens on as a descriptor.
     CellMade {
         cell: u32,
         groups: Vec<std::path::PathBuf>,
@@ -76,6 +77,7 @@ pub enum Stage {
     Attach,
     Pivot,
     Loopback,
+    Proxy,
     Hostname,
     LandlockRule,
     Namespaces,
@@ -102,7 +104,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    const ALL: [Stage; 31] = [
+    const ALL: [Stage; 32] = [
         Stage::Clone,
         Stage::MapIdentity,
         Stage::Source,
@@ -112,6 +114,7 @@ impl Stage {
         Stage::Attach,
         Stage::Pivot,
         Stage::Loopback,
+        Stage::Proxy,
         Stage::Hostname,
         Stage::LandlockRule,
         Stage::Namespaces,

@@ -1,13 +1,15 @@
 //! The broker's handle on a cell: asks the launcher for prepared processes and gives them their commands.
 
 use super::fault::Trouble;
+use super::proxy::Proxy;
 use crate::launch::Launcher;
 use crate::launch::cgroup::{self, Gauges};
 use crate::plan::cell::{CellPlan, GroupPlan};
 use crate::plan::command::CommandPlan;
+use crate::plan::proxy::ProxyPlan;
 use crate::sys::terminal::Size;
 use crate::sys::{Errno, descriptor, process, socket};
-use crate::wire::{CommandHeader, FromInit, FromLauncher, Report, ToLauncher};
+use crate::wire::{CommandHeader, FromInit, FromLauncher, Report, Stage, ToLauncher};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -32,6 +34,8 @@ pub struct Cell {
     coming: usize,
     /// The host's uid and gid of everything in it.
     owner: (u32, u32),
+    /// Serves as long as the cell is there.
+    proxy: Option<Proxy>,
 }
 
 /// A sealed process that waits for its command.
@@ -63,11 +67,16 @@ impl Cell {
             cgroup::future_locations(&groups.layout, std::process::id(), &Self::NUMBER.to_string())
         };
         let groups = plan.groups.as_ref().map(place).unwrap_or_default();
-        let mut cell = Cell { launcher: Some(launcher), groups, ready: VecDeque::new(), coming: 0, owner };
+        let proxy = plan.proxy.clone();
+        let ready = VecDeque::new();
+        let mut cell = Cell { launcher: Some(launcher), groups, ready, coming: 0, owner, proxy: None };
         cell.send(&ToLauncher::MakeCell { cell: Self::NUMBER, plan: Box::new(plan) })?;
         cell.prepare()?;
         match cell.receive()? {
-            (FromLauncher::CellMade { groups, .. }, _) => cell.groups = groups,
+            (FromLauncher::CellMade { groups, .. }, descriptors) => {
+                cell.groups = groups;
+                cell.proxy = proxy.map(|proxy| serve(descriptors, proxy)).transpose()?;
+            }
             (FromLauncher::CellFailed { fault, .. }, _) => return Err(fault.into()),
             _ => return Err(Trouble::lost("the launcher")),
         }
@@ -126,11 +135,7 @@ impl Cell {
         let lost = || Trouble::lost("the launcher");
         let channel = &self.launcher.as_ref().ok_or_else(lost)?.channel;
         if !readable(channel.descriptor(), PATIENCE) {
-            return Err(Trouble {
-                stage: Some(crate::wire::Stage::Source),
-                errno: Errno::ETIMEDOUT,
-                at: "launcher".into(),
-            });
+            return Err(Trouble { stage: Some(Stage::Source), errno: Errno::ETIMEDOUT, at: "launcher".into() });
         }
         channel.receive().ok().flatten().ok_or_else(lost)
     }
@@ -150,6 +155,15 @@ impl Drop for Cell {
         // Nothing is left of them unless the launcher was killed.
         cgroup::remove_locations(&self.groups);
     }
+}
+
+fn serve(descriptors: Vec<OwnedFd>, plan: ProxyPlan) -> Result<Proxy, Trouble> {
+    let listener = descriptors.into_iter().next().ok_or_else(|| Trouble::lost("the launcher"))?;
+    Proxy::serve(listener, plan).map_err(|error| Trouble {
+        stage: Some(Stage::Proxy),
+        errno: error.raw_os_error().map_or(Errno::UnknownErrno, Errno::from_raw),
+        at: String::new(),
+    })
 }
 
 fn readable(descriptor: std::os::fd::BorrowedFd<'_>, patience: Duration) -> bool {

@@ -73,6 +73,7 @@ fn in_words(stage: Stage) -> &'static str {
         Stage::Attach => "mounting",
         Stage::Pivot => "leaving the old root",
         Stage::Loopback => "raising loopback",
+        Stage::Proxy => "opening the proxy's socket",
         Stage::Hostname => "naming the cell",
         Stage::LandlockRule => "opening what Landlock should grant",
         Stage::Namespaces => "making namespaces",

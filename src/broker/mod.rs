@@ -4,3 +4,5 @@ pub mod capture;
 pub mod cell;
 pub mod fault;
 pub mod process;
+pub mod proxy;
+mod relay;

@@ -103,6 +103,13 @@ impl Judge for LiveJudge {
                 Ok(address) if address.is_loopback() && !matches!(policy.network, Network::Host { .. }) => {
                     return Paper.judge(policy, attempt);
                 }
+                // A listed address is reached through the broker alone.
+                Ok(_)
+                    if matches!(policy.network, Network::Proxy { .. })
+                        && Paper.judge(policy, attempt)? == Verdict::Allowed =>
+                {
+                    return Ok(Verdict::Allowed);
+                }
                 Ok(address) => live.try_out("connect", &SocketAddr::new(address, *port).to_string()),
                 // Inside there is nobody to ask what a name means.
                 Err(_) => return Paper.judge(policy, attempt),

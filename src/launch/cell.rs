@@ -15,6 +15,7 @@ use crate::wire::{Channel, Fault, Stage};
 use serde::{Deserialize, Serialize};
 use std::ffi::CString;
 use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 /// A made cell: what every process of it needs, ready to use without allocating.
@@ -29,6 +30,8 @@ pub struct Cell {
     pub rlimits: Vec<Rlimit>,
     pub landlock: Option<Ruleset>,
     pub filter: Option<Vec<Instruction>>,
+    /// Listens on the cell's loopback, for the broker.
+    pub proxy: Option<OwnedFd>,
 }
 
 /// A ruleset's parts. It is put together in each process, because `/proc` is new in each.
@@ -49,6 +52,7 @@ enum FromMaker {
     },
     /// The accesses of as many descriptors.
     Paths(Vec<u64>),
+    Proxy,
     Done,
     Failed(Fault),
 }
@@ -166,11 +170,12 @@ fn map_ids(pid: i32, identity: &Identity) -> Result<()> {
 
 fn collect(plan: &CellPlan, maker: &Channel) -> Result<Cell> {
     let lost = |_| Fault { step: Stage::NewRoot, errno: libc::EIO, at: "the cell's maker died".into() };
-    let (mut namespaces, mut root, mut paths) = (Vec::new(), (0, 0), Vec::new());
+    let (mut namespaces, mut root, mut paths, mut proxy) = (Vec::new(), (0, 0), Vec::new(), None);
     loop {
         match maker.receive().map_err(lost)? {
             Some((FromMaker::Namespaces { root: made }, descriptors)) => (namespaces, root) = (descriptors, made),
             Some((FromMaker::Paths(accesses), descriptors)) => paths.extend(descriptors.into_iter().zip(accesses)),
+            Some((FromMaker::Proxy, descriptors)) => proxy = descriptors.into_iter().next(),
             Some((FromMaker::Done, _)) => break,
             Some((FromMaker::Failed(fault), _)) => return Err(fault),
             None => return Err(lost(std::io::ErrorKind::UnexpectedEof.into())),
@@ -190,6 +195,7 @@ fn collect(plan: &CellPlan, maker: &Channel) -> Result<Cell> {
             ports: l.ports.clone(),
         }),
         filter: plan.filter.as_ref().map(|f| f.0.clone()),
+        proxy,
     })
 }
 
@@ -220,6 +226,7 @@ fn build(plan: &CellPlan, detached: &Detached, channel: &Channel) -> Result<()> 
     if plan.network == NetworkSpace::Own {
         crate::sys::network::raise_loopback().at(Stage::Loopback, "lo")?;
     }
+    send_proxy(plan, channel)?;
     let mut namespaces = Vec::new();
     for name in ["user", "net", "ipc", "uts"] {
         if name == "net" && plan.network == NetworkSpace::Host {
@@ -233,6 +240,14 @@ fn build(plan: &CellPlan, detached: &Detached, channel: &Channel) -> Result<()> 
     let numbers: Vec<i32> = namespaces.iter().map(AsRawFd::as_raw_fd).collect();
     channel.send(&FromMaker::Namespaces { root }, &numbers).at(Stage::Namespaces, "socket")?;
     send_paths(plan, channel)
+}
+
+/// Listens before any process of the cell can, so none can take the proxy's place. The socket stays in this network
+/// namespace wherever it goes.
+fn send_proxy(plan: &CellPlan, channel: &Channel) -> Result<()> {
+    let Some(proxy) = &plan.proxy else { return Ok(()) };
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, proxy.port)).at(Stage::Proxy, proxy.port)?;
+    channel.send(&FromMaker::Proxy, &[listener.as_raw_fd()]).at(Stage::Proxy, "socket")
 }
 
 /// Opens what the Landlock rules name, in the cell's own view.

@@ -124,15 +124,19 @@ impl Launcher {
     fn answer(&mut self, message: ToLauncher) -> std::io::Result<()> {
         match message {
             ToLauncher::MakeCell { cell, plan } => {
+                let mut proxy = None;
                 let answer = match make_home(cell, &plan) {
-                    Ok(home) => {
+                    Ok(mut home) => {
+                        // The broker's alone: with its last holder the socket goes.
+                        proxy = home.cell.proxy.take();
                         let groups = home.group.as_ref().map(|g| g.locations().to_vec()).unwrap_or_default();
                         self.homes.insert(cell, home);
                         FromLauncher::CellMade { cell, groups }
                     }
                     Err(fault) => FromLauncher::CellFailed { cell, fault },
                 };
-                self.broker.send(&answer, &[])
+                let descriptors: Vec<i32> = proxy.iter().map(AsRawFd::as_raw_fd).collect();
+                self.broker.send(&answer, &descriptors)
             }
             ToLauncher::Prepare { cell } => self.prepare(cell),
             ToLauncher::DropCell { cell } => {

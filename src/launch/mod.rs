@@ -2,7 +2,7 @@
 //!
 //! | process  | is                              | privileges                         | holds                    |
 //! |----------|---------------------------------|------------------------------------|--------------------------|
-//! | broker   | the program the user started    | the user's                         | launcher socket; leashes |
+//! | broker   | the program the user started    | the user's                         | launcher, leashes, proxy |
 //! | launcher | a fork of it, before tokio      | the user's; environment wiped      | cells, cgroups           |
 //! | maker    | one per cell, short-lived       | all in the cell's user namespace   | the tree it builds       |
 //! | borrowed | per process, microseconds       | launcher's, then the cell's        | the launcher's memory    |
@@ -14,6 +14,9 @@
 //! command and hangs up when exec worked, the *leash* tells how it ended and takes signals, the *pidfd*
 //! is PID 1. A prepared process is sealed before it knows what it will run, so a few can wait ready and a
 //! start is one message and one exec.
+//!
+//! With a proxy, the maker leaves a socket that listens on the cell's loopback before anything runs there; it goes to
+//! the broker with the cell, and the broker answers it from the host's network (`broker::proxy`).
 //!
 //! Who ends with whom: the broker's death closes every leash, and PID 1 ends when its leash closes; the
 //! kernel kills a PID namespace with its PID 1. The launcher sees the broker's death as end of file, kills

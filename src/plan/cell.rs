@@ -1,5 +1,6 @@
 //! What a cell is made of, decided: data that the launcher carries out and `explain` reads aloud.
 
+use super::proxy::ProxyPlan;
 use crate::path::{CellPath, HostPath};
 use crate::sys::seccomp::Instruction;
 use serde::{Deserialize, Serialize};
@@ -10,6 +11,8 @@ pub struct CellPlan {
     pub identity: Identity,
     pub hostname: String,
     pub network: NetworkSpace,
+    /// Who answers on the cell's loopback for the world outside.
+    pub proxy: Option<ProxyPlan>,
     pub scratch: Scratch,
     /// The tree, in the order in which it is built.
     pub steps: Vec<Step>,

@@ -110,6 +110,7 @@ fn environment(policy: &Policy, asked: &[(String, String)], operator: &[(String,
     ]);
     let passed = |name: &str| policy.environment.pass.iter().any(|glob| crate::policy::glob::matches(glob, name));
     env.extend(operator.iter().filter(|(name, _)| passed(name)).cloned());
+    env.extend(super::proxy::variables(&policy.network));
     env.extend(policy.environment.set.iter().cloned());
     env.extend(asked.iter().cloned());
     env.into_iter().collect()

@@ -2,6 +2,7 @@
 
 use super::cell::{CellPlan, Executable, NetworkSpace, Origin, Ownership, Step, SupplementaryGroups, Writable};
 use super::command::CommandPlan;
+use super::proxy::ProxyPlan;
 use super::syscalls;
 use crate::host::System;
 use crate::policy::{Network, Policy};
@@ -108,10 +109,10 @@ fn programs(system: &System) -> Vec<String> {
 }
 
 fn network(policy: &Policy, cell: &CellPlan) -> Vec<String> {
+    if let Some(proxy) = &cell.proxy {
+        return proxied(proxy);
+    }
     let line = match (&policy.network, cell.network) {
-        (Network::Proxy { allow_hosts }, NetworkSpace::Own) => {
-            format!("loopback, and through the broker: {}", allow_hosts.join(", "))
-        }
         (Network::Host { connect_ports, bind_ports }, NetworkSpace::Host) => {
             let list = |ports: &Option<Vec<u16>>| match ports {
                 None => "any port".into(),
@@ -122,6 +123,15 @@ fn network(policy: &Policy, cell: &CellPlan) -> Vec<String> {
         _ => "loopback of its own, nothing else".into(),
     };
     vec![line]
+}
+
+fn proxied(proxy: &ProxyPlan) -> Vec<String> {
+    let rules: Vec<String> = proxy.allow.iter().map(ToString::to_string).collect();
+    let whom = if rules.is_empty() { "nobody: `allow_hosts` is empty".into() } else { rules.join(", ") };
+    vec![
+        format!("loopback of its own; through the broker's proxy on 127.0.0.1:{}: {whom}", proxy.port),
+        "where no port is given, 80 and 443; a name is not followed to an address that is not public".into(),
+    ]
 }
 
 fn limits(policy: &Policy, cell: &CellPlan) -> Vec<String> {

@@ -9,6 +9,7 @@ pub mod explain;
 mod landlock;
 mod limits;
 mod mounts;
+pub mod proxy;
 pub mod refusal;
 pub mod syscalls;
 
@@ -57,6 +58,7 @@ pub fn make_cell(policy: &Policy, host: &Host, system: &System) -> Result<CellPl
             Network::None | Network::Proxy { .. } => NetworkSpace::Own,
             Network::Host { .. } => NetworkSpace::Host,
         },
+        proxy: proxy::plan(&policy.network),
         scratch: Scratch { bytes: policy.filesystem.tmp_size.0, inodes: policy.filesystem.tmp_inodes },
         steps: mounts::steps(policy, system, &identity),
         proc_masks: proc_masks(system, &identity),

@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::hosts::{Destination, Host, HostRule};
 use super::places::lexical;
 use super::{Access, Attempt, CommandRule, Network, Policy, Verdict, glob, words};
 
@@ -117,18 +118,14 @@ fn may_connect(network: &Network, host: &str, port: u16) -> bool {
     match network {
         Network::None => false,
         Network::Host { connect_ports, .. } => connect_ports.as_ref().is_none_or(|ports| ports.contains(&port)),
-        Network::Proxy { allow_hosts } => allow_hosts.iter().any(|allowed| host_fits(allowed, host, port)),
+        Network::Proxy { allow_hosts } => proxied(allow_hosts, host, port),
     }
 }
 
-fn host_fits(allowed: &str, host: &str, port: u16) -> bool {
-    let (name, only) = allowed.rsplit_once(':').map_or((allowed, None), |(name, only)| (name, Some(only)));
-    let host = host.to_ascii_lowercase();
-    let name_fits = match name.strip_prefix('*') {
-        Some(suffix) => host.len() > suffix.len() && host.ends_with(suffix),
-        None => host == name,
-    };
-    name_fits && only.is_none_or(|only| only == port.to_string())
+/// On paper a name is judged by its spelling alone; what it resolves to is judged when it is asked for.
+fn proxied(rules: &[HostRule], host: &str, port: u16) -> bool {
+    let bracketed = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+    Host::parse(&bracketed).is_ok_and(|host| Destination { host, port }.rule(rules).is_some())
 }
 
 impl std::fmt::Display for Attempt {

@@ -117,7 +117,8 @@ pub struct Network {
     pub connect_ports: Option<At<Vec<At<Count>>>>,
     /// TCP ports that may be listened on; `mode = "host"` only. Without it, any.
     pub bind_ports: Option<At<Vec<At<Count>>>>,
-    /// Names that may be reached (`crates.io`, `*.crates.io`, `crates.io:443`); `mode = "proxy"` only.
+    /// Hosts that may be reached (`crates.io`, `*.crates.io`, `crates.io:8080`); without a port 80 and 443;
+    /// an address that is not public only when it is written out (`127.0.0.1:8080`). `mode = "proxy"` only.
     pub allow_hosts: Option<List>,
 }
 

@@ -12,6 +12,7 @@ pub mod expect;
 mod file;
 mod forbidden;
 pub mod glob;
+pub mod hosts;
 mod layers;
 mod limits;
 mod load;
@@ -140,8 +141,8 @@ pub enum Network {
     None,
     /// The host's network; `None` for ports means any.
     Host { connect_ports: Option<Vec<u16>>, bind_ports: Option<Vec<u16>> },
-    /// Only these names, through the broker.
-    Proxy { allow_hosts: Vec<String> },
+    /// Only these hosts, through the broker; nobody when there is none.
+    Proxy { allow_hosts: Vec<hosts::HostRule> },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 use super::error::{Error, visible};
 use super::file::Mode;
+use super::hosts::HostRule;
 use super::layers::{Given, Layers, MAX_ENTRIES, Origin};
 use super::units::count;
 use super::written::Count;
@@ -66,19 +67,8 @@ fn ports(list: &[Given<'_, Count>]) -> Result<Vec<u16>, Error> {
     list.iter().map(port).collect()
 }
 
-/// `crates.io`, `*.crates.io`, `crates.io:443`; lower-cased, because names are compared without case.
-fn host(given: &Given<'_, String>) -> Result<String, Error> {
-    let text = given.value.to_ascii_lowercase();
-    let (name, port) = text.rsplit_once(':').map_or((text.as_str(), None), |(name, port)| (name, Some(port)));
-    let label = |label: &str| {
-        !label.is_empty()
-            && label.len() <= 63
-            && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
-    };
-    let name_fits = name.len() <= 253 && name.strip_prefix("*.").unwrap_or(name).split('.').all(label);
-    let port_fits = port.is_none_or(|port| port.parse::<u16>().is_ok_and(|number| number > 0));
+fn host(given: &Given<'_, String>) -> Result<HostRule, Error> {
     let hint = "write `crates.io`, `*.crates.io` or `crates.io:443`, without a scheme or a path";
-    (name_fits && port_fits)
-        .then_some(text.clone())
-        .ok_or_else(|| given.error(format!("`{}` is not a host name", visible(&given.value))).hint(hint))
+    let error = |fault| given.error(format!("`{}` is not a host: {fault}", visible(&given.value))).hint(hint);
+    HostRule::parse(&given.value).map_err(error)
 }

@@ -83,7 +83,7 @@ impl Policy {
         match &self.network {
             Network::None => writeln!(out, "mode = \"none\""),
             Network::Proxy { allow_hosts } => {
-                writeln!(out, "mode = \"proxy\"\nallow_hosts = {}", list(allow_hosts.iter().cloned()))
+                writeln!(out, "mode = \"proxy\"\nallow_hosts = {}", list(allow_hosts.iter().map(ToString::to_string)))
             }
             Network::Host { connect_ports, bind_ports } => {
                 writeln!(out, "mode = \"host\"")?;

@@ -8,6 +8,7 @@ mod kernel;
 mod limits;
 mod network;
 mod processes;
+mod proxy;
 
 /// What an attempt came to: the errno.
 pub type Attempt = Result<(), i32>;
@@ -17,6 +18,7 @@ fn main() {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let attempt = files::attempt(&words)
         .or_else(|| network::attempt(&words))
+        .or_else(|| proxy::attempt(&words))
         .or_else(|| processes::attempt(&words))
         .or_else(|| kernel::attempt(&words))
         .or_else(|| limits::attempt(&words));
