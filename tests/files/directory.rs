@@ -5,6 +5,15 @@ use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+/// Lets the swapping thread end, also when the test fails: a scope waits for its threads.
+struct Done<'a>(&'a AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// FD-07, BX-11.
 #[test]
 fn a_working_directory_is_a_plain_path_in_a_root() {
@@ -91,6 +100,7 @@ fn a_directory_that_is_swapped_while_commands_start_leads_nowhere() {
             }
             swaps
         });
+        let ends = Done(&done);
         let until = Instant::now() + Duration::from_secs(1);
         // A slow machine gets as many tries as a fast one.
         while Instant::now() < until || inside + refused < 4 {
@@ -109,7 +119,7 @@ fn a_directory_that_is_swapped_while_commands_start_leads_nowhere() {
                 _ => panic!("{output:?}"),
             }
         }
-        done.store(true, Ordering::Relaxed);
+        drop(ends);
         swapper.join().expect("the swapper")
     });
     assert!(swaps > 1000, "control: {swaps} swaps, {inside} inside, {refused} refused");
@@ -134,6 +144,7 @@ fn a_root_that_is_swapped_for_a_link_is_never_another_directory() {
                 swap();
             }
         });
+        let ends = Done(&done);
         let until = Instant::now() + Duration::from_secs(1);
         while Instant::now() < until {
             let output = yard.command().arg("--rw").arg(&real).args(["--", "/bin/ls", "-A"]).arg(&real).output();
@@ -143,7 +154,7 @@ fn a_root_that_is_swapped_for_a_link_is_never_another_directory() {
             assert!(output.stdout.is_empty(), "{output:?}");
             mounted += u32::from(output.status.success());
         }
-        done.store(true, Ordering::Relaxed);
+        drop(ends);
     });
     assert!(mounted > 0 || real.is_symlink(), "control: it was mounted at least once");
 }
