@@ -2,11 +2,14 @@
 //!
 //! `STOCKADE_TEST_KILLS` sets how often each is killed.
 
-use crate::ends::{children_of, marker, nothing_is_left, wait_for};
+use crate::ends::{
+    SOON, children_of, eventually, groups_of, is_alive, marker, nothing_is_left, processes_with, wait_for,
+};
 use crate::support::Yard;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::hash::{BuildHasher, RandomState};
+use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -40,8 +43,12 @@ fn killing_stockade_at_a_random_moment_leaves_nothing() {
         let mut child = start(&yard, &marker);
         let broker = child.id();
         let_time_pass();
+        let launcher = children_of(broker);
         child.kill().expect("stockade is there");
         child.wait().expect("stockade is dead");
+        // Looked at as soon as the launcher has ended: a little later the next start would have cleaned up.
+        eventually("the launcher has ended", SOON, || !launcher.iter().any(|pid| is_alive(*pid)));
+        assert_eq!(groups_of(broker), Vec::<PathBuf>::new(), "the launcher left cgroups");
         nothing_is_left(&yard, broker, &marker);
     }
     assert_eq!(yard.run(&["true"]).code, 0, "control: the next run works");
@@ -66,6 +73,7 @@ fn killing_the_launcher_at_a_random_moment_ends_stockade_and_leaves_nothing() {
             child.wait().expect("stockade is dead");
         } else {
             let code = wait_for(&mut child, Duration::from_secs(10)).code();
+            assert_eq!(groups_of(broker), Vec::<PathBuf>::new(), "stockade left cgroups");
             assert_eq!(code, Some(125), "stockade says that it failed");
             killed += 1;
         }
@@ -92,10 +100,25 @@ fn killing_both_at_once_leaves_no_process_and_the_next_start_removes_the_cgroups
             let _ = kill(Pid::from_raw(pid as i32), Signal::SIGKILL);
         }
         child.wait().expect("stockade is dead");
-        crate::ends::eventually("no process is left", crate::ends::SOON, || {
-            crate::ends::processes_with(&marker).is_empty()
-        });
+        eventually("no process is left", SOON, || processes_with(&marker).is_empty());
         assert_eq!(yard.run(&["true"]).code, 0, "the next start");
         nothing_is_left(&yard, broker, &marker);
     }
+}
+
+#[test]
+fn the_launchers_death_alone_ends_the_command() {
+    // A stopped broker can help nobody: what is left is the kernel's word to PID 1.
+    let (yard, marker) = (Yard::new(), marker());
+    let mut child = start(&yard, &marker);
+    let broker = child.id();
+    eventually("both run", Duration::from_secs(10), || processes_with(&marker).len() == 2);
+    kill(Pid::from_raw(broker as i32), Signal::SIGSTOP).expect("stockade is there");
+    for launcher in children_of(broker) {
+        kill(Pid::from_raw(launcher as i32), Signal::SIGKILL).expect("the launcher is there");
+    }
+    eventually("the command is dead", SOON, || processes_with(&marker).is_empty());
+    kill(Pid::from_raw(broker as i32), Signal::SIGCONT).expect("stockade is there");
+    assert_eq!(wait_for(&mut child, Duration::from_secs(10)).code(), Some(125));
+    nothing_is_left(&yard, broker, &marker);
 }

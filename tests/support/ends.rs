@@ -44,6 +44,12 @@ pub fn children_of(pid: u32) -> Vec<u32> {
     text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
+/// Whether a process is there and not a zombie.
+pub fn is_alive(pid: u32) -> bool {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    text.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
 /// The cgroups that cells of the broker with this PID have.
 pub fn groups_of(pid: u32) -> Vec<PathBuf> {
     let mut found = Vec::new();
