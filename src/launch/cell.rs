@@ -1,21 +1,20 @@
 //! Making a cell: its namespaces, its tree, its identity. Done once; processes then join it.
 //!
-//! A short-lived process (the maker) is cloned into new namespaces, gets its ids mapped from outside,
-//! builds the tree, hands the namespaces back as descriptors and ends. From then on the cell is those
-//! descriptors: when the launcher dies, the kernel takes the cell apart.
+//! A short-lived process ([`Maker`]) in new namespaces gets its ids mapped from outside, builds the tree, hands the
+//! namespaces back as descriptors and ends. From then on the cell is those descriptors: when the launcher dies, the
+//! kernel takes the cell apart.
 
 use super::fault::{At, Result};
+use super::maker::{FromMaker, Maker};
 use super::mounts::{self, Detached, RootId};
-use crate::plan::cell::{CellPlan, Identity, NetworkSpace, Origin, Ownership, Rlimit, Step, SupplementaryGroups};
+use crate::plan::cell::{CellPlan, Identity, Origin, Ownership, Rlimit, Step, SupplementaryGroups};
 use crate::sys::mount::Depth;
 use crate::sys::process::{CloneRequest, Side, clone_copy, reap};
 use crate::sys::seccomp::Instruction;
-use crate::sys::{Errno, descriptor, identity, landlock, mount, process, socket};
-use crate::wire::{Channel, Fault, Stage};
-use serde::{Deserialize, Serialize};
+use crate::sys::{descriptor, landlock, mount, process, socket};
+use crate::wire::Stage;
 use std::ffi::CString;
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 /// A made cell: what every process of it needs, ready to use without allocating.
@@ -44,71 +43,28 @@ pub struct Ruleset {
     pub ports: Vec<(u16, u64)>,
 }
 
-/// What the maker says, each with descriptors.
-#[derive(Debug, Serialize, Deserialize)]
-enum FromMaker {
-    Namespaces {
-        root: RootId,
-    },
-    /// The accesses of as many descriptors.
-    Paths(Vec<u64>),
-    Proxy,
-    Done,
-    Failed(Fault),
-}
-
-/// Makes a cell, or says at which step it could not. Leaves nothing behind when it fails. What needs no cell is done
-/// `meanwhile`, while the maker builds the tree.
-pub fn make<T>(plan: &CellPlan, meanwhile: impl FnOnce() -> T) -> (Result<Cell>, Option<T>) {
-    match start_maker(plan) {
+/// Makes a cell, or says at which step it could not. Leaves nothing behind when it fails. `spare` is a maker that
+/// already waits; what needs no cell is done `meanwhile`, while the maker builds the tree.
+pub fn make<T>(plan: &CellPlan, spare: Option<Maker>, meanwhile: impl FnOnce() -> T) -> (Result<Cell>, Option<T>) {
+    let set_to_work = || {
+        let maker = match spare.filter(|maker| maker.network == plan.network) {
+            Some(maker) => maker,
+            None => Maker::start(plan.network)?,
+        };
+        map_ids(maker.pid, &plan.identity)?;
+        maker.order(plan, &detach_idmapped(plan)?)?;
+        Ok(maker)
+    };
+    match set_to_work() {
         Err(fault) => (Err(fault), None),
-        Ok((maker, pidfd)) => {
+        Ok(maker) => {
             let other = meanwhile();
-            let made = collect(plan, &maker);
-            if made.is_err() {
-                let _ = process::pidfd_signal(pidfd.as_fd(), libc::SIGKILL);
-            }
-            let _ = reap(pidfd.as_fd());
-            (made, Some(other))
+            (collect(plan, &maker), Some(other))
         }
     }
 }
 
-/// Clones the maker into its namespaces, maps its ids and sets it to work.
-fn start_maker(plan: &CellPlan) -> Result<(Channel, OwnedFd)> {
-    let detached = detach_idmapped(plan)?;
-    let (ours, theirs) = socket::pair(libc::SOCK_STREAM).at(Stage::Clone, "socket pair")?;
-    // The child's /proc files belong to us only while we count as dumpable (proc(5)).
-    process::prctl(libc::PR_SET_DUMPABLE, 1, 0).at(Stage::Clone, "dumpable")?;
-    // The PID namespace dies with the maker; only the empty `/proc` of it stays.
-    let mut flags =
-        libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS | libc::CLONE_NEWPID;
-    if plan.network == NetworkSpace::Own {
-        flags |= libc::CLONE_NEWNET;
-    }
-    let request = CloneRequest { flags: flags as u64, exit_signal: libc::SIGCHLD as u64, cgroup: None };
-    match clone_copy(&request).at(Stage::Namespaces, "clone")? {
-        Side::Child => {
-            drop(ours);
-            run_maker(plan, &detached, theirs)
-        }
-        Side::Parent { pid, pidfd } => {
-            drop(theirs);
-            let maker = Channel::new(ours);
-            let lost = |_| Fault { step: Stage::NewRoot, errno: libc::EIO, at: "the cell's maker died".into() };
-            match map_ids(pid, &plan.identity).and_then(|()| maker.send(&(), &[]).map_err(lost)) {
-                Ok(()) => Ok((maker, pidfd)),
-                Err(fault) => {
-                    let _ = process::pidfd_signal(pidfd.as_fd(), libc::SIGKILL);
-                    let _ = reap(pidfd.as_fd());
-                    Err(fault)
-                }
-            }
-        }
-    }
-}
-
-/// Only real root may map the ids of a mount, so the launcher opens such roots before it clones the maker.
+/// Only real root may map the ids of a mount, so the launcher opens such roots and hands them to the maker.
 fn detach_idmapped(plan: &CellPlan) -> Result<Detached> {
     let mut detached = Detached::new();
     if plan.identity.groups == SupplementaryGroups::Kept {
@@ -168,17 +124,15 @@ fn map_ids(pid: i32, identity: &Identity) -> Result<()> {
     write("gid_map", format!("{} {} 1", identity.inner_gid, identity.outer_gid))
 }
 
-fn collect(plan: &CellPlan, maker: &Channel) -> Result<Cell> {
-    let lost = |_| Fault { step: Stage::NewRoot, errno: libc::EIO, at: "the cell's maker died".into() };
+fn collect(plan: &CellPlan, maker: &Maker) -> Result<Cell> {
     let (mut namespaces, mut root, mut paths, mut proxy) = (Vec::new(), (0, 0), Vec::new(), None);
     loop {
-        match maker.receive().map_err(lost)? {
-            Some((FromMaker::Namespaces { root: made }, descriptors)) => (namespaces, root) = (descriptors, made),
-            Some((FromMaker::Paths(accesses), descriptors)) => paths.extend(descriptors.into_iter().zip(accesses)),
-            Some((FromMaker::Proxy, descriptors)) => proxy = descriptors.into_iter().next(),
-            Some((FromMaker::Done, _)) => break,
-            Some((FromMaker::Failed(fault), _)) => return Err(fault),
-            None => return Err(lost(std::io::ErrorKind::UnexpectedEof.into())),
+        match maker.hear()? {
+            (FromMaker::Namespaces { root: made }, descriptors) => (namespaces, root) = (descriptors, made),
+            (FromMaker::Paths(accesses), descriptors) => paths.extend(descriptors.into_iter().zip(accesses)),
+            (FromMaker::Proxy, descriptors) => proxy = descriptors.into_iter().next(),
+            (FromMaker::Done, _) => break,
+            (FromMaker::Failed(fault), _) => return Err(fault),
         }
     }
     Ok(Cell {
@@ -197,77 +151,4 @@ fn collect(plan: &CellPlan, maker: &Channel) -> Result<Cell> {
         filter: plan.filter.as_ref().map(|f| f.0.clone()),
         proxy,
     })
-}
-
-fn run_maker(plan: &CellPlan, detached: &Detached, socket: OwnedFd) -> ! {
-    let channel = Channel::new(socket);
-    let go: std::io::Result<Option<((), _)>> = channel.receive();
-    if !matches!(go, Ok(Some(_))) {
-        process::exit(1);
-    }
-    let last = match build(plan, detached, &channel) {
-        Ok(()) => FromMaker::Done,
-        Err(fault) => FromMaker::Failed(fault),
-    };
-    let _ = channel.send(&last, &[]);
-    process::exit(0)
-}
-
-fn build(plan: &CellPlan, detached: &Detached, channel: &Channel) -> Result<()> {
-    if plan.identity.groups == SupplementaryGroups::Dropped {
-        identity::clear_groups().at(Stage::MapIdentity, "supplementary groups")?;
-    }
-    identity::set_group(plan.identity.inner_gid).at(Stage::MapIdentity, plan.identity.inner_gid)?;
-    identity::set_user(plan.identity.inner_uid).at(Stage::MapIdentity, plan.identity.inner_uid)?;
-    process::umask(0o022);
-    // A second wall behind the filter: no user namespace can be made inside this one (namespaces(7)).
-    fs::write("/proc/sys/user/max_user_namespaces", "0").at(Stage::Namespaces, "max_user_namespaces")?;
-    nix::unistd::sethostname(&plan.hostname).at(Stage::Hostname, &plan.hostname)?;
-    if plan.network == NetworkSpace::Own {
-        crate::sys::network::raise_loopback().at(Stage::Loopback, "lo")?;
-    }
-    send_proxy(plan, channel)?;
-    let mut namespaces = Vec::new();
-    for name in ["user", "net", "ipc", "uts"] {
-        if name == "net" && plan.network == NetworkSpace::Host {
-            continue;
-        }
-        namespaces.push(fs::File::open(format!("/proc/self/ns/{name}")).at(Stage::Namespaces, name)?);
-    }
-    let mount_namespace = fs::File::open("/proc/self/ns/mnt").at(Stage::Namespaces, "mnt")?;
-    let root = mounts::enter_new_root(plan, detached)?;
-    namespaces.push(mount_namespace);
-    let numbers: Vec<i32> = namespaces.iter().map(AsRawFd::as_raw_fd).collect();
-    channel.send(&FromMaker::Namespaces { root }, &numbers).at(Stage::Namespaces, "socket")?;
-    send_paths(plan, channel)
-}
-
-/// Listens before any process of the cell can, so none can take the proxy's place. The socket stays in this network
-/// namespace wherever it goes.
-fn send_proxy(plan: &CellPlan, channel: &Channel) -> Result<()> {
-    let Some(proxy) = &plan.proxy else { return Ok(()) };
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, proxy.port)).at(Stage::Proxy, proxy.port)?;
-    channel.send(&FromMaker::Proxy, &[listener.as_raw_fd()]).at(Stage::Proxy, "socket")
-}
-
-/// Opens what the Landlock rules name, in the cell's own view.
-fn send_paths(plan: &CellPlan, channel: &Channel) -> Result<()> {
-    /// Fits the descriptor array of [`Channel::receive`].
-    const BATCH: usize = 16;
-    for batch in plan.landlock.iter().flat_map(|landlock| landlock.paths.chunks(BATCH)) {
-        let mut opened = Vec::new();
-        for (path, access) in batch {
-            match descriptor::open(&path.to_c(), libc::O_PATH) {
-                Ok(fd) => opened.push((fd, *access)),
-                Err(Errno::ENOENT) => {}
-                Err(errno) => return Err(errno).at(Stage::LandlockRule, path),
-            }
-        }
-        let numbers: Vec<i32> = opened.iter().map(|(fd, _)| fd.as_raw_fd()).collect();
-        let accesses = opened.iter().map(|(_, access)| *access).collect();
-        if !numbers.is_empty() {
-            channel.send(&FromMaker::Paths(accesses), &numbers).at(Stage::LandlockRule, "socket")?;
-        }
-    }
-    Ok(())
 }

@@ -6,8 +6,9 @@
 use super::cell::{self, Cell};
 use super::cgroup::{self, CellGroup, GroupLimits, Slot};
 use super::fault::Result;
+use super::maker::Maker;
 use super::spawn::{self, Entry};
-use crate::plan::cell::{CellPlan, GroupPlan};
+use crate::plan::cell::{CellPlan, GroupPlan, NetworkSpace};
 use crate::sys::process::{Stack, pidfd_signal, reap};
 use crate::wire::{Channel, Fault, FromLauncher, Stage, ToLauncher};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
@@ -58,6 +59,8 @@ struct Launcher {
     /// Processes whose cell ran out of memory, until when to look for a kill.
     suspects: Vec<(u64, Instant)>,
     removals: bool,
+    /// Waits for the first cell, which most likely has a network of its own.
+    spare: Option<Maker>,
 }
 
 pub fn run(broker: Channel) -> ! {
@@ -83,6 +86,7 @@ impl Launcher {
             oom_score: File::options().write(true).open("/proc/self/oom_score_adj").ok(),
             suspects: Vec::new(),
             removals: false,
+            spare: Maker::start(NetworkSpace::Own).ok(),
         })
     }
 
@@ -125,7 +129,7 @@ impl Launcher {
         match message {
             ToLauncher::MakeCell { cell, plan } => {
                 let mut proxy = None;
-                let answer = match make_home(cell, &plan) {
+                let answer = match make_home(cell, &plan, self.spare.take()) {
                     Ok(mut home) => {
                         // The broker's alone: with its last holder the socket goes.
                         proxy = home.cell.proxy.take();
@@ -279,9 +283,9 @@ impl Launcher {
     }
 }
 
-fn make_home(number: u32, plan: &CellPlan) -> Result<Home> {
+fn make_home(number: u32, plan: &CellPlan, spare: Option<Maker>) -> Result<Home> {
     let group = || plan.groups.as_ref().map(|groups| make_group(number, groups)).transpose();
-    let (cell, group) = cell::make(plan, group);
+    let (cell, group) = cell::make(plan, spare, group);
     match (cell, group.unwrap_or(Ok(None))) {
         (Ok(cell), Ok(group)) => Ok(Home { cell, group }),
         (Ok(_), Err(fault)) => Err(fault),

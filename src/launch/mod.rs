@@ -30,6 +30,7 @@ mod exec;
 pub mod fault;
 mod init;
 mod launcher;
+mod maker;
 mod mounts;
 mod seal;
 pub mod spawn;
