@@ -28,7 +28,7 @@ fn printed(yard: &Yard, verb: &str) -> String {
 fn a_set_user_id_program_gives_nothing() {
     let yard = Yard::away("[filesystem]\nread_only_roots = [\"{beside}/suid\"]");
     let program = yard.beside.directory("suid").join("probe");
-    fs::copy(yard.probe_path(), &program).expect("a copy");
+    support::cases::copy(yard.probe_path().as_ref(), &program);
     fs::set_permissions(&program, fs::Permissions::from_mode(0o6755)).expect("a mode");
     let (uid, gid) = inner();
     let inside = yard.run(&[program.to_str().expect("text"), "who"]);
@@ -37,7 +37,7 @@ fn a_set_user_id_program_gives_nothing() {
         // Readable on the way there for the user that it is started as.
         let public = support::Scratch::new();
         let copy = public.path().join("probe");
-        fs::copy(&program, &copy).expect("a copy");
+        support::cases::copy(&program, &copy);
         fs::set_permissions(&copy, fs::Permissions::from_mode(0o6755)).expect("a mode");
         let outside = Command::new(copy).arg("who").uid(65534).gid(65534).output().expect("the probe starts");
         let outside = String::from_utf8_lossy(&outside.stdout).into_owned();

@@ -141,12 +141,17 @@ fn a_root_that_is_swapped_for_a_link_is_never_another_directory() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
+                // There and back, so that it is most often what its name says.
                 swap();
+                swap();
+                std::thread::yield_now();
             }
         });
         let ends = Done(&done);
         let until = Instant::now() + Duration::from_secs(1);
-        while Instant::now() < until {
+        let mut tries = 0;
+        while Instant::now() < until || (mounted == 0 && tries < 500) {
+            tries += 1;
             let output = yard.command().arg("--rw").arg(&real).args(["--", "/bin/ls", "-A"]).arg(&real).output();
             let output = output.expect("stockade starts");
             // 2: at the moment the operator's word was read it named the other directory, which has its own path.
@@ -156,5 +161,5 @@ fn a_root_that_is_swapped_for_a_link_is_never_another_directory() {
         }
         drop(ends);
     });
-    assert!(mounted > 0 || real.is_symlink(), "control: it was mounted at least once");
+    assert!(mounted > 0, "control: it was mounted at least once");
 }

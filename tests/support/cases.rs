@@ -26,6 +26,12 @@ impl Scratch {
     }
 }
 
+/// Copies a program, in another process: what this one has open for writing, and a fork of another test inherits, cannot run.
+pub fn copy(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg(from).arg(to).status().expect("cp starts");
+    assert!(copied.success(), "a copy of {}", from.display());
+}
+
 /// Whether a cell has its own directory above this path.
 pub fn is_private(path: &Path) -> bool {
     PRIVATE.iter().any(|own| path.starts_with(own))

@@ -106,7 +106,7 @@ impl Yard {
 
     fn between(workspace: Scratch, beside: Scratch, text: &str) -> Self {
         let inside = beside.directory("probe").join("probe");
-        fs::copy(probe(), &inside).expect("a copy of the probe");
+        cases::copy(&probe(), &inside);
         fs::set_permissions(&inside, fs::Permissions::from_mode(0o755)).expect("a mode");
         let text = text.replace("{beside}", &beside.path().display().to_string());
         let policy = beside.file("policy.toml", &format!("extends = \"default\"\nagent = \"test\"\n{text}"));
