@@ -6,14 +6,14 @@
 
 use super::fault::{At, Result};
 use super::maker::{FromMaker, Maker};
-use super::mounts::{self, Detached, RootId};
+use super::mounts::{self, Detached, MaskKind, ProcMask, RootId};
+use crate::path::CellPath;
 use crate::plan::cell::{CellPlan, Identity, Origin, Ownership, Rlimit, Step, SupplementaryGroups};
 use crate::sys::mount::Depth;
 use crate::sys::process::{CloneRequest, Side, clone_copy, reap};
 use crate::sys::seccomp::Instruction;
 use crate::sys::{descriptor, landlock, mount, process, socket};
 use crate::wire::Stage;
-use std::ffi::CString;
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
@@ -25,7 +25,7 @@ pub struct Cell {
     /// The root that joining must lead to.
     pub root: RootId,
     pub identity: Identity,
-    pub proc_masks: Vec<CString>,
+    pub proc_masks: Vec<ProcMask>,
     pub rlimits: Vec<Rlimit>,
     pub landlock: Option<Ruleset>,
     pub filter: Option<Vec<Instruction>>,
@@ -62,6 +62,12 @@ pub fn make<T>(plan: &CellPlan, spare: Option<Maker>, meanwhile: impl FnOnce() -
             (collect(plan, &maker), Some(other))
         }
     }
+}
+
+/// `/proc` has the same entries inside as it has here.
+fn proc_mask(path: &CellPath) -> ProcMask {
+    let kind = if path.as_path().is_dir() { MaskKind::Directory } else { MaskKind::File };
+    ProcMask { path: path.to_c(), kind }
 }
 
 /// Only real root may map the ids of a mount, so the launcher opens such roots and hands them to the maker.
@@ -139,7 +145,7 @@ fn collect(plan: &CellPlan, maker: &Maker) -> Result<Cell> {
         namespaces,
         root,
         identity: plan.identity,
-        proc_masks: plan.proc_masks.iter().map(crate::path::CellPath::to_c).collect(),
+        proc_masks: plan.proc_masks.iter().map(proc_mask).collect(),
         rlimits: plan.rlimits.clone(),
         landlock: plan.landlock.as_ref().map(|l| Ruleset {
             abi: l.abi,

@@ -7,9 +7,9 @@ use super::cell::{self, Cell};
 use super::cgroup::{self, CellGroup, GroupLimits, Slot};
 use super::fault::Result;
 use super::maker::Maker;
-use super::spawn::{self, Entry};
+use super::spawn::{self, Entry, Stacks};
 use crate::plan::cell::{CellPlan, GroupPlan, NetworkSpace};
-use crate::sys::process::{Stack, pidfd_signal, reap};
+use crate::sys::process::{pidfd_signal, reap};
 use crate::wire::{Channel, Fault, FromLauncher, Stage, ToLauncher};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use std::collections::HashMap;
@@ -54,7 +54,7 @@ struct Launcher {
     homes: HashMap<u32, Home>,
     running: HashMap<u64, Running>,
     next: u64,
-    stack: Stack,
+    stacks: Stacks,
     oom_score: Option<File>,
     /// Processes whose cell ran out of memory, until when to look for a kill.
     suspects: Vec<(u64, Instant)>,
@@ -82,7 +82,7 @@ impl Launcher {
             homes: HashMap::new(),
             running: HashMap::new(),
             next: 1,
-            stack: Stack::new(),
+            stacks: Stacks::default(),
             oom_score: File::options().write(true).open("/proc/self/oom_score_adj").ok(),
             suspects: Vec::new(),
             removals: false,
@@ -169,7 +169,7 @@ impl Launcher {
         };
         // Inherited by the child: when the host runs out of memory, a cell goes before the broker does.
         write_score(&mut self.oom_score, b"500");
-        let prepared = spawn::prepare(&home.cell, &entry, &mut self.stack);
+        let prepared = spawn::prepare(&home.cell, &entry, &mut self.stacks);
         write_score(&mut self.oom_score, b"0");
         match prepared {
             Ok(prepared) => self.hand_over(cell, prepared, slot),

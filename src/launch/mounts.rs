@@ -15,6 +15,7 @@ use nix::sys::stat::{Mode, SFlag, fstat, mkdirat};
 use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
 use std::collections::HashMap;
 use std::ffi::CString;
+use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path};
 
@@ -295,19 +296,32 @@ fn tmpfs(size: &str, inodes: &str, mode: &str) -> std::result::Result<OwnedFd, E
     mount::fsmount(fs.as_fd(), mount::ATTR_NOSUID | mount::ATTR_NODEV)
 }
 
-/// A fresh `/proc` over the one the template carries, and its masks. Child-safe: runs in every process.
-pub fn replace_proc(masks: &[CString]) -> std::result::Result<OwnedFd, (Stage, Errno)> {
+/// An entry of `/proc` to be covered in every process.
+#[derive(Debug)]
+pub struct ProcMask {
+    pub path: CString,
+    pub kind: MaskKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MaskKind {
+    File,
+    Directory,
+}
+
+/// A fresh `/proc` over the empty one, and its masks. Child-safe: runs in every process.
+///
+/// Descriptors are left open on purpose; the seal closes all of them at once.
+pub fn replace_proc(masks: &[ProcMask]) -> std::result::Result<OwnedFd, (Stage, Errno)> {
     let make = || {
         let proc = fresh_proc()?;
         // Over the empty one: taking that away first would wait for RCU at every start.
-        let target = descriptor::open(c"/proc", libc::O_PATH | libc::O_DIRECTORY)?;
+        let target = ManuallyDrop::new(descriptor::open(c"/proc", libc::O_PATH | libc::O_DIRECTORY)?);
         mount::move_mount(proc.as_fd(), target.as_fd())?;
         Ok(proc)
     };
     let proc = make().map_err(|errno| (Stage::MountProc, errno))?;
-    for mask in masks {
-        cover(mask).map_err(|errno| (Stage::MaskProc, errno))?;
-    }
+    cover(masks).map_err(|errno| (Stage::MaskProc, errno))?;
     Ok(proc)
 }
 
@@ -318,13 +332,21 @@ fn fresh_proc() -> std::result::Result<OwnedFd, Errno> {
     mount::fsmount(fs.as_fd(), mount::ATTR_NOSUID | mount::ATTR_NODEV | mount::ATTR_NOEXEC | mount::ATTR_RDONLY)
 }
 
-fn cover(path: &CString) -> std::result::Result<(), Errno> {
-    let target = match descriptor::open(path, libc::O_PATH | libc::O_NOFOLLOW) {
-        Err(Errno::ENOENT) => return Ok(()),
-        target => target?,
-    };
-    let is_directory = fstat(&target)?.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFDIR.bits();
-    let source = descriptor::open(if is_directory { c"/mnt" } else { c"/dev/null" }, libc::O_PATH)?;
-    let source = mount::open_tree(source.as_fd(), Depth::Single)?;
-    mount::move_mount(source.as_fd(), target.as_fd())
+/// Files by `/dev/null`, directories by an empty one.
+fn cover(masks: &[ProcMask]) -> std::result::Result<(), Errno> {
+    let nothing = ManuallyDrop::new(descriptor::open(c"/dev/null", libc::O_PATH)?);
+    let empty = ManuallyDrop::new(descriptor::open(c"/mnt", libc::O_PATH)?);
+    for mask in masks {
+        let target = match descriptor::open(&mask.path, libc::O_PATH | libc::O_NOFOLLOW) {
+            Err(Errno::ENOENT) => continue,
+            target => ManuallyDrop::new(target?),
+        };
+        let source = match mask.kind {
+            MaskKind::File => &nothing,
+            MaskKind::Directory => &empty,
+        };
+        let source = ManuallyDrop::new(mount::open_tree(source.as_fd(), Depth::Single)?);
+        mount::move_mount(source.as_fd(), target.as_fd())?;
+    }
+    Ok(())
 }

@@ -22,6 +22,15 @@ pub struct Entry<'a> {
     pub into: Option<RawFd>,
 }
 
+/// Stacks for the two children that borrow memory. Made once: a fresh one would be copied at every start.
+#[derive(Debug, Default)]
+pub struct Stacks {
+    /// For the one that joins the cell.
+    borrowed: Stack,
+    /// For the one that becomes the command, in PID 1's copy.
+    command: Stack,
+}
+
 /// The broker's ends of a process that waits for its command.
 #[derive(Debug)]
 pub struct Prepared {
@@ -36,15 +45,15 @@ pub struct Prepared {
 }
 
 /// Starts one process up to the point where it waits. What fails later is told on the leash.
-pub fn prepare(cell: &Cell, entry: &Entry<'_>, stack: &mut Stack) -> Step<Prepared> {
+pub fn prepare(cell: &Cell, entry: &Entry<'_>, stacks: &mut Stacks) -> Step<Prepared> {
     let pair = |kind| socket::pair(kind).map_err(|errno| (Stage::Clone, errno));
     let (door, door_inside) = pair(libc::SOCK_STREAM)?;
     let (leash, leash_inside) = pair(libc::SOCK_SEQPACKET)?;
     let request = CloneRequest { flags: 0, exit_signal: libc::SIGCHLD as u64, cgroup: entry.into };
     let mut outcome: Step<RawFd> = Err((Stage::Clone, Errno::ECHILD));
     let (inner_leash, inner_door) = (leash_inside.as_raw_fd(), door_inside.as_raw_fd());
-    let mut spare = Stack::default();
-    let mut borrowed = || outcome = make_init(cell, entry.tasks, inner_leash, inner_door, &mut spare);
+    let Stacks { borrowed: stack, command: spare } = stacks;
+    let mut borrowed = || outcome = make_init(cell, entry.tasks, inner_leash, inner_door, spare);
     let pid = clone_borrowing(&request, stack, &mut borrowed).map_err(|errno| (Stage::Clone, errno))?;
     let _ = reap_pid(pid);
     let pidfd = descriptor::adopt(outcome?);

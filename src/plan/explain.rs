@@ -12,26 +12,26 @@ use std::time::Duration;
 /// What running the command would do, for the operator.
 pub fn explain(policy: &Policy, system: &System, cell: &CellPlan, command: &CommandPlan) -> String {
     let mut text = String::new();
-    section(&mut text, "command", words(command));
-    section(&mut text, "identity", identity(cell));
-    section(&mut text, "files", files(cell));
-    section(&mut text, "programs", programs(system));
-    section(&mut text, "network", network(policy, cell));
-    section(&mut text, "limits", limits(policy, cell));
-    section(&mut text, "system calls", calls(policy, system, cell));
-    section(&mut text, "landlock", landlock(cell));
+    section(&mut text, "command", &words(command));
+    section(&mut text, "identity", &identity(cell));
+    section(&mut text, "files", &files(cell));
+    section(&mut text, "programs", &programs(system));
+    section(&mut text, "network", &network(policy, cell));
+    section(&mut text, "limits", &limits(policy, cell));
+    section(&mut text, "system calls", &calls(policy, system, cell));
+    section(&mut text, "landlock", &landlock(cell));
     let missing = cell.missing_walls();
     if !missing.is_empty() {
         section(
             &mut text,
             "NOT ENFORCED",
-            vec![format!("{}: this host cannot, and the policy allows going without", missing.join(", "))],
+            &[format!("{}: this host cannot, and the policy allows going without", missing.join(", "))],
         );
     }
     text
 }
 
-fn section(text: &mut String, title: &str, lines: Vec<String>) {
+fn section(text: &mut String, title: &str, lines: &[String]) {
     for (index, line) in lines.iter().enumerate() {
         let label = if index == 0 { title } else { "" };
         let _ = writeln!(text, "{label:<13} {line}");

@@ -56,7 +56,7 @@ fn the_system_cannot_be_written() {
         ]);
     }
     yard.inside(&[
-        ("create /root/x", ENOENT),
+        ("create /root/x", ENOENT), // tidy: on purpose
         ("create /proc/x", ENOENT),
         ("append /etc/passwd", EROFS),
         ("append /etc/hosts", EROFS),
