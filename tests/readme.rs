@@ -27,7 +27,12 @@ fn the_main_command_runs_inside_a_cell() {
     let words = main.strip_prefix("cargo run --release -- ").expect("it runs the release build");
     let line = format!("'{}' {words}", stockade().display());
     let home = Scratch::new();
-    let output = Command::new("bash").args(["-c", &line]).current_dir(home.path()).output().expect("bash");
+    let output = Command::new("bash")
+        .args(["-c", &line])
+        .env("TMPDIR", home.path())
+        .current_dir(home.path())
+        .output()
+        .expect("bash");
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(out.contains("(agent)"), "it shows who it is: {out} {err}");
     assert!(err.contains("/etc/shadow: No such file or directory"), "and what it cannot see: {out} {err}");

@@ -99,7 +99,8 @@ impl Alone {
 
 impl Rooted {
     pub fn limit(self, cell: &Cell) -> Step<Limited> {
-        for rlimit in &cell.rlimits {
+        // The one on descriptors waits until the launcher's are closed: they may be more than the agent gets.
+        for rlimit in cell.rlimits.iter().filter(|rlimit| rlimit.resource != libc::RLIMIT_NOFILE) {
             process::limit(rlimit.resource, rlimit.value).during(Stage::Rlimit)?;
         }
         Ok(Limited(self.0))
@@ -145,8 +146,8 @@ impl Powerless {
 }
 
 impl Confined {
-    /// Keeps the two sockets, at fixed numbers, and closes everything else.
-    pub fn close_descriptors(self, leash: RawFd, door: RawFd) -> Step<Bare> {
+    /// Keeps the two sockets, at fixed numbers, closes everything else, and limits how many there may be.
+    pub fn close_descriptors(self, cell: &Cell, leash: RawFd, door: RawFd) -> Step<Bare> {
         let close = || {
             let leash = descriptor::duplicate_above(leash, DOOR + 1)?;
             let door = descriptor::duplicate_above(door, DOOR + 1)?;
@@ -156,6 +157,9 @@ impl Confined {
             descriptor::close_range(DOOR as u32 + 1, u32::MAX)
         };
         close().during(Stage::Descriptors)?;
+        for rlimit in cell.rlimits.iter().filter(|rlimit| rlimit.resource == libc::RLIMIT_NOFILE) {
+            process::limit(rlimit.resource, rlimit.value).during(Stage::Rlimit)?;
+        }
         Ok(Bare(()))
     }
 }

@@ -80,16 +80,16 @@ fn become_init(cell: &Cell, joined: Joined, leash: RawFd, door: RawFd, spare: &m
         .and_then(|rooted| rooted.limit(cell))
         .and_then(|limited| limited.drop_privileges(cell))
         .and_then(|powerless| powerless.seal_files(cell))
-        .and_then(|confined| confined.close_descriptors(leash, door))
+        .and_then(|confined| confined.close_descriptors(cell, leash, door))
         .and_then(|bare| bare.seal_syscalls(cell));
     match sealed {
         Ok(sealed) => init::run(&sealed, spare),
         Err((stage, errno)) => {
             let report = FromInit::Failed(Report { stage: stage as u32, errno: errno as i32 });
             // Until the descriptors were closed the leash has its old number, afterwards its fixed one.
-            let late = matches!(stage, Stage::Seccomp);
-            let leash = if late { super::seal::LEASH } else { leash };
-            let _ = descriptor::write(leash, &report.to_bytes());
+            if descriptor::write(leash, &report.to_bytes()).is_err() {
+                let _ = descriptor::write(super::seal::LEASH, &report.to_bytes());
+            }
             crate::sys::process::exit(1)
         }
     }

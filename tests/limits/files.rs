@@ -87,7 +87,8 @@ fn empty_files_run_out_too() {
         let outcome = probe(&yard, &["create-many", place]);
         assert_eq!(outcome.code, libc::ENOSPC, "{place}: {outcome:?}");
         let reached = printed(&outcome.stdout, "count");
-        assert!((90..=100).contains(&reached), "{place}: {reached}");
+        // The private directories and the way to the workspace are files too.
+        assert!((80..=100).contains(&reached), "{place}: {reached}");
     }
     let more = probe(&Yard::with("[filesystem]\ntmp_inodes = 1000"), &["create-many", "/tmp"]);
     assert!(more.code == libc::ENOSPC && printed(&more.stdout, "count") > 900, "control: {more:?}");

@@ -81,7 +81,7 @@ pub struct Stage {
 }
 
 /// What tests read from the repository.
-const DATA: &[&str] = &["Cargo.lock", "Cargo.toml", "README.md", "docs", "policies", "src", "tests"];
+const DATA: &[&str] = &[".ci", "Cargo.lock", "Cargo.toml", "README.md", "docs", "policies", "src", "tests"];
 
 impl Stage {
     /// Copies the chosen test binaries, the programs and the data into a new directory.

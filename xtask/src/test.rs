@@ -7,7 +7,7 @@
 use crate::identity::{Identity, Who};
 use crate::packages;
 use crate::round::Round;
-use crate::shell::{About, Result, in_ci, is_root, run_quietly};
+use crate::shell::{About, Result, in_ci, is_root, repo, run_quietly};
 use crate::stage::{self, Built, Stage};
 use crate::suite::{BINARY_LIMIT_SECONDS, Tally};
 use crate::turn;
@@ -17,8 +17,11 @@ use std::process::Command;
 
 pub const USAGE: &str = "test [--as root|user|both] [FILTER…]   all tests, as root and as an ordinary user";
 
-/// Not `/tmp`, which is often small, `noexec`, or hidden from a cell.
-const STAGES: &str = "/var/tmp";
+/// Neither `/tmp` nor `/var/tmp`: a cell has its own, and roots below them would not meet both file walls.
+fn stages() -> PathBuf {
+    if is_root() { "/var/lib".into() } else { repo().join("target") }
+}
+
 const STAGE_PREFIX: &str = "stockade-test-";
 
 pub fn run(words: &[String]) -> Result {
@@ -87,7 +90,7 @@ fn identify(who: Who) -> Result<Identity> {
 
 /// Removes the stage of a run that was killed; the lock says that none is alive.
 fn clear_stale() -> Result {
-    for entry in fs::read_dir(STAGES).about(STAGES)?.flatten() {
+    for entry in fs::read_dir(stages()).about("stages")?.flatten() {
         if entry.file_name().to_string_lossy().starts_with(STAGE_PREFIX) {
             let toolchain = Some(entry.path().join("toolchain"));
             let stage = Stage { dir: entry.path() };
@@ -105,7 +108,7 @@ struct Place {
 
 impl Place {
     fn make(built: &Built) -> Result<Place> {
-        let dir = Path::new(STAGES).join(format!("{STAGE_PREFIX}{}", std::process::id()));
+        let dir = stages().join(format!("{STAGE_PREFIX}{}", std::process::id()));
         let stage = Stage::fill(&dir, built, |_| true)?;
         let toolchain = stage::toolchain().and_then(|source| show_toolchain(&source, &dir));
         Ok(Place { stage, toolchain })
