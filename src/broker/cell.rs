@@ -11,6 +11,8 @@ use crate::sys::terminal::Size;
 use crate::sys::{Errno, descriptor, process, socket};
 use crate::wire::{CommandHeader, FromInit, FromLauncher, Report, Stage, ToLauncher};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::stat::{SFlag, fstat};
+use nix::unistd::fchown;
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -189,7 +191,14 @@ impl Ready {
     }
 
     /// Hands the command through the door. Whether it could be executed is told there, or by silence.
-    pub fn start(&self, command: &CommandPlan, stdio: &Stdio) -> Result<(), Errno> {
+    pub fn start(&self, command: &CommandPlan, stdio: &Stdio) -> Result<(), Trouble> {
+        // A door that is gone was closed by a PID 1 that failed, and has said why.
+        self.hand_over(command, stdio).map_err(|errno| {
+            self.trouble().unwrap_or(Trouble { stage: Some(Stage::Receive), errno, at: String::new() })
+        })
+    }
+
+    fn hand_over(&self, command: &CommandPlan, stdio: &Stdio) -> Result<(), Errno> {
         let words = encode(command);
         let size = match stdio {
             Stdio::Descriptors(_) => Size { rows: 0, cols: 0 },
@@ -205,11 +214,7 @@ impl Ready {
         };
         let descriptors: Vec<i32> = match stdio {
             Stdio::Descriptors(three) => {
-                for end in three {
-                    // A pipe belongs to whoever made it, and `/dev/stdout` opens it once more by its permissions.
-                    std::os::unix::fs::fchown(end, Some(self.owner.0), Some(self.owner.1))
-                        .map_err(|_| Errno::last())?;
-                }
+                three.iter().try_for_each(|end| self.give(end))?;
                 three.iter().map(AsRawFd::as_raw_fd).collect()
             }
             Stdio::Terminal(_) => Vec::new(),
@@ -221,6 +226,13 @@ impl Ready {
             sent += socket::send(self.door.as_raw_fd(), &message[sent..], &[])?;
         }
         Ok(())
+    }
+
+    /// A pipe belongs to whoever made it, and `/dev/stdout` opens it once more by its permissions. Anything but a pipe
+    /// has an owner of its own, on the host, and keeps it.
+    fn give(&self, end: &OwnedFd) -> Result<(), Errno> {
+        let is_pipe = fstat(end)?.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFIFO.bits();
+        if is_pipe { fchown(end, Some(self.owner.0.into()), Some(self.owner.1.into())) } else { Ok(()) }
     }
 
     /// Waits for what is said at the door; `None` when it was hung up because exec worked.

@@ -132,7 +132,7 @@ impl Job {
         let (cell, ready, signals) = self.begin(launcher)?;
         let activity = Arc::new(Activity::new());
         let (theirs, [input, output, errors]) = pipes()?;
-        ready.start(&self.command, &Stdio::Descriptors(theirs)).map_err(lost)?;
+        ready.start(&self.command, &Stdio::Descriptors(theirs))?;
         feed(input, &activity);
         let mut movers = Movers::new(&activity);
         movers.start(output, std::io::stdout());
@@ -148,7 +148,7 @@ impl Job {
     fn run_in_terminal(self, launcher: Launcher) -> Result<u8, Complaint> {
         let (cell, ready, signals) = self.begin(launcher)?;
         let activity = Arc::new(Activity::new());
-        ready.start(&self.command, &Stdio::Terminal(terminal::size())).map_err(lost)?;
+        ready.start(&self.command, &Stdio::Terminal(terminal::size()))?;
         let master = File::from(match ready.terminal() {
             Ok(master) => master,
             Err(trouble) => return self.answer(Err(trouble)),
@@ -170,7 +170,7 @@ impl Job {
         let activity = Arc::new(Activity::new());
         let (theirs, [input, output, errors]) = pipes()?;
         let start = Instant::now();
-        ready.start(&self.command, &Stdio::Descriptors(theirs)).map_err(lost)?;
+        ready.start(&self.command, &Stdio::Descriptors(theirs))?;
         feed(input, &activity);
         // The two streams share what a reply may hold.
         let captures = [output, errors].map(|pipe| capture(pipe, self.inline_bytes / 2, &activity));
@@ -292,8 +292,4 @@ fn exit_code(end: &End) -> u8 {
         (_, None, Some(signal)) => 128 + signal as u8,
         (_, None, None) => REFUSED,
     }
-}
-
-fn lost(errno: Errno) -> Complaint {
-    Complaint::new(format!("the prepared process ended before its command: {}", errno.desc()))
 }

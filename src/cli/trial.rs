@@ -162,7 +162,7 @@ impl Live {
         let null = || File::options().read(true).write(true).open("/dev/null").map(Into::into);
         let lost = |_| Trouble::lost("the process");
         let stdio = [null().map_err(lost)?, null().map_err(lost)?, null().map_err(lost)?];
-        ready.start(plan, &Stdio::Descriptors(stdio)).map_err(|_| Trouble::lost("the process"))?;
+        ready.start(plan, &Stdio::Descriptors(stdio))?;
         let answer = answer(&ready);
         let _ = process::pidfd_signal(ready.pidfd.as_fd(), libc::SIGKILL);
         answer

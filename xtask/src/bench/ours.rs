@@ -69,7 +69,7 @@ impl Yard {
             let mut cell = self.cell.lock().map_err(|_| "a client panicked")?;
             cell.take().map_err(|trouble| trouble.to_string())?
         };
-        ready.start(&self.command, stdio).map_err(|errno| errno.to_string())?;
+        ready.start(&self.command, stdio).map_err(|trouble| trouble.to_string())?;
         if self.start == Start::Warm {
             let cell = self.cell.lock().map_err(|_| "a client panicked");
             cell?.prepare().map_err(|trouble| trouble.to_string())?;
