@@ -313,16 +313,16 @@ fn a_crash_of_stockade_itself_leaves_no_core_file() {
 #[test]
 fn trying_a_policy_leaves_the_hosts_devices_their_owner() {
     use std::os::unix::fs::MetadataExt;
-    let owner = || std::fs::metadata("/dev/null").map(|found| (found.uid(), found.gid())).expect("a device");
+    let owner = || fs::metadata("/dev/null").map(|found| (found.uid(), found.gid())).expect("a device");
     let before = owner();
     let workspace = support::Scratch::new();
     for words in [&["policy", "check", "default", "--live", "--workspace"][..], &["run", "--workspace"]] {
-        let mut command = std::process::Command::new(support::stockade());
+        let mut command = Command::new(support::stockade());
         command.args(words).arg(workspace.path());
         if words[0] == "run" {
             command.args(["--", "/bin/true"]);
         }
-        let output = command.stdin(std::process::Stdio::null()).output().expect("stockade starts");
+        let output = command.stdin(Stdio::null()).output().expect("stockade starts");
         assert!(output.status.success(), "{output:?}");
     }
     assert_eq!(owner(), before);
