@@ -66,32 +66,33 @@ impl Person {
 
     /// Waits until the text is on the screen, after whatever was waited for before; returns what came before it.
     pub fn sees(&mut self, text: &str) -> String {
-        let until = Instant::now() + PATIENCE;
+        let seen = self.sees_within(text, PATIENCE);
+        seen.unwrap_or_else(|| panic!("`{text}` never came; on the screen: {:?}", self.seen))
+    }
+
+    /// Types the keys until the text comes: a shell that is just about to read takes a signal only after the next key.
+    pub fn types_until(&mut self, keys: &str, text: &str) {
+        for _ in 0..30 {
+            self.types(keys);
+            if self.sees_within(text, Duration::from_secs(1)).is_some() {
+                return;
+            }
+        }
+        panic!("`{text}` never came; on the screen: {:?}", self.seen);
+    }
+
+    fn sees_within(&mut self, text: &str, patience: Duration) -> Option<String> {
+        let until = Instant::now() + patience;
         loop {
             if let Some(at) = self.seen.find(text) {
                 let before = self.seen[..at].to_owned();
                 self.seen.drain(..at + text.len());
-                return before;
+                return Some(before);
             }
             let left = until.saturating_duration_since(Instant::now());
-            match self.screen.recv_timeout(left) {
-                Ok(bytes) => self.seen.push_str(&String::from_utf8_lossy(&bytes)),
-                Err(_) => panic!("`{text}` never came; on the screen: {:?}", self.seen),
-            }
+            let bytes = self.screen.recv_timeout(left).ok()?;
+            self.seen.push_str(&String::from_utf8_lossy(&bytes));
         }
-    }
-
-    pub fn types(&mut self, keys: &str) {
-        self.keyboard.write_all(keys.as_bytes()).and_then(|()| self.keyboard.flush()).expect("a keyboard");
-    }
-
-    pub fn resizes(&self, rows: u16, cols: u16) {
-        self.master.resize(PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }).expect("a size");
-    }
-
-    pub fn sends(&self, signal: nix::sys::signal::Signal) {
-        let pid = self.child.process_id().expect("a PID") as i32;
-        nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), signal).expect("it is there");
     }
 
     /// The exit code.

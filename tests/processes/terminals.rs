@@ -96,8 +96,7 @@ fn an_interrupt_reaches_the_program_and_not_stockade() {
     let line = "trap 'echo caught' INT; echo ready; read -r word; echo got=$word; exit 9";
     let mut person = Person::starts(Yard::new(), &["--tty"], &["/bin/bash", "-c", line]);
     person.sees("ready");
-    person.types("\x03");
-    person.sees("caught");
+    person.types_until("\x03", "caught");
     person.types("more\r");
     person.sees("got=more");
     assert_eq!(person.waits(), 9);
