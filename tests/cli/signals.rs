@@ -45,7 +45,9 @@ fn signals_are_passed_on_to_the_command() {
 fn a_command_that_does_not_catch_a_signal_ends_by_it() {
     let yard = Yard::new();
     for signal in SIGNALS {
-        let (mut child, _reader) = start(&yard, "echo ready; exec sleep 1000");
+        // Not the shell says that it is ready: it ignores some signals until it has become the program.
+        let sleeper = "import time; print('ready', flush=True); time.sleep(1000)";
+        let (mut child, _reader) = start(&yard, &format!("exec python3 -c \"{sleeper}\""));
         send(&child, signal);
         assert_eq!(wait_for(&mut child, Duration::from_secs(10)).code(), Some(128 + signal as i32), "{signal}");
     }

@@ -95,6 +95,19 @@ impl Person {
         }
     }
 
+    pub fn types(&mut self, keys: &str) {
+        self.keyboard.write_all(keys.as_bytes()).and_then(|()| self.keyboard.flush()).expect("a keyboard");
+    }
+
+    pub fn resizes(&self, rows: u16, cols: u16) {
+        self.master.resize(PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }).expect("a size");
+    }
+
+    pub fn sends(&self, signal: nix::sys::signal::Signal) {
+        let pid = self.child.process_id().expect("a PID") as i32;
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), signal).expect("it is there");
+    }
+
     /// The exit code.
     pub fn waits(&mut self) -> u32 {
         let until = Instant::now() + PATIENCE;
