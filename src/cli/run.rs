@@ -55,7 +55,9 @@ pub fn shell(args: &CellArgs, launcher: Launcher) -> Result<u8, Complaint> {
 pub fn decide(policy: &Policy, args: &CellArgs, words: Words) -> Result<(System, CellPlan, CommandPlan), Complaint> {
     let system = System::look(&plan::question(policy))?;
     let cell = plan::make_cell(policy, &Host::probe(), &system)?;
-    let request = Request { words, cwd: args.cwd.clone(), env: Vec::new() };
+    // As any program would take it: relative to where it was typed.
+    let cwd = args.cwd.as_ref().map(std::path::absolute).transpose()?;
+    let request = Request { words, cwd, env: Vec::new() };
     let text = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
     let operator: Vec<(String, String)> = std::env::vars_os().filter_map(text).collect();
     let command = plan::command::plan(policy, &request, &operator)?;

@@ -7,6 +7,7 @@
 pub mod base;
 pub mod cgroup;
 mod findings;
+pub mod glob;
 mod kernel;
 pub mod programs;
 mod remedy;

@@ -4,6 +4,7 @@
 //! real file, with all its other names (hard links). With an explicit list, every other compiled program of the
 //! system is found too, so that it can be covered: the dynamic loader runs whatever it can read.
 
+use super::glob::matches;
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::io::Read;
@@ -91,10 +92,13 @@ fn look_listed(allowed: &[String], blocked: &BTreeSet<PathBuf>) -> Listed {
     let covers = |path: &Path, listed: &Listed| {
         listed.allowed.contains(path) || listed.directories.iter().any(|known| path.starts_with(known))
     };
+    // A pattern may catch a script by chance; who names one means it.
+    let named: BTreeSet<PathBuf> =
+        allowed.iter().filter(|pattern| !pattern.contains(['*', '?'])).flat_map(|pattern| find(pattern)).collect();
     for path in &listed.allowed.clone() {
         match start(path) {
             Start::Elf { loader } => listed.loaders.extend(loader),
-            Start::Script { interpreter } if !covers(&interpreter, &listed) => {
+            Start::Script { interpreter } if named.contains(path) && !covers(&interpreter, &listed) => {
                 listed.stranded.push((path.clone(), interpreter));
             }
             Start::Script { .. } | Start::Other => {}
@@ -252,24 +256,4 @@ fn loader(head: &[u8]) -> Option<PathBuf> {
     let at = head.windows(4).position(|window| window == b"/lib")?;
     let text = head[at..].split(|byte| *byte == 0).next()?;
     Path::new(std::str::from_utf8(text).ok()?).canonicalize().ok()
-}
-
-/// A glob with `*` and `?` over one path component.
-pub fn matches(pattern: &str, name: &str) -> bool {
-    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
-    let (mut p, mut n, mut star) = (0, 0, None);
-    while n < name.len() {
-        if p < pattern.len() && (pattern[p] == '?' || pattern[p] == name[n]) && pattern[p] != '*' {
-            (p, n) = (p + 1, n + 1);
-        } else if p < pattern.len() && pattern[p] == '*' {
-            star = Some((p, n));
-            p += 1;
-        } else if let Some((from, at)) = star {
-            star = Some((from, at + 1));
-            (p, n) = (from + 1, at + 1);
-        } else {
-            return false;
-        }
-    }
-    pattern[p..].iter().all(|c| *c == '*')
 }

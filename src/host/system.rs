@@ -192,7 +192,7 @@ fn walk(root: &Path, name: &str, found: &mut Vec<PathBuf>) -> Option<()> {
             if seen > MAX_WALK {
                 return None;
             }
-            if programs::matches(name, &entry.file_name().to_string_lossy()) {
+            if super::glob::matches(name, &entry.file_name().to_string_lossy()) {
                 found.push(entry.path());
             } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 left.push(entry.path());

@@ -11,7 +11,7 @@ mod error;
 pub mod expect;
 mod file;
 mod forbidden;
-pub mod glob;
+pub use crate::host::glob;
 pub mod hosts;
 mod layers;
 mod limits;
