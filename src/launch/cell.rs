@@ -6,7 +6,8 @@
 
 use super::fault::{At, Result};
 use super::maker::{FromMaker, Maker};
-use super::mounts::{self, Detached, MaskKind, ProcMask, RootId};
+use super::mounts::{self, Detached, RootId};
+use super::proc::{MaskKind, ProcMask};
 use crate::path::CellPath;
 use crate::plan::cell::{CellPlan, Identity, Origin, Ownership, Rlimit, Step, SupplementaryGroups};
 use crate::sys::mount::Depth;

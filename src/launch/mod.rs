@@ -32,6 +32,7 @@ mod init;
 mod launcher;
 mod maker;
 mod mounts;
+mod proc;
 mod seal;
 pub mod spawn;
 

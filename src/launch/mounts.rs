@@ -5,17 +5,17 @@
 //! planted link makes the cell fail, never point elsewhere.
 
 use super::fault::{At, Result};
+use super::proc::fresh_proc;
 use crate::path::{CellPath, HostPath};
 use crate::plan::cell::{CellPlan, Executable, MaskHolds, Origin, Step, Writable};
 use crate::sys::mount::{self, Depth, Resolve};
-use crate::sys::{Errno, descriptor, process};
+use crate::sys::{Errno, process};
 use crate::wire::Stage;
 use nix::fcntl::{AT_FDCWD, OFlag, openat};
 use nix::sys::stat::{Mode, SFlag, fstat, mkdirat};
 use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
 use std::collections::HashMap;
 use std::ffi::CString;
-use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path};
 
@@ -294,59 +294,4 @@ fn tmpfs(size: &str, inodes: &str, mode: &str) -> std::result::Result<OwnedFd, E
     mount::fsconfig_string(fs.as_fd(), c"mode", &c(mode))?;
     mount::fsconfig_create(fs.as_fd())?;
     mount::fsmount(fs.as_fd(), mount::ATTR_NOSUID | mount::ATTR_NODEV)
-}
-
-/// An entry of `/proc` to be covered in every process.
-#[derive(Debug)]
-pub struct ProcMask {
-    pub path: CString,
-    pub kind: MaskKind,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MaskKind {
-    File,
-    Directory,
-}
-
-/// A fresh `/proc` over the empty one, and its masks. Child-safe: runs in every process.
-///
-/// Descriptors are left open on purpose; the seal closes all of them at once.
-pub fn replace_proc(masks: &[ProcMask]) -> std::result::Result<OwnedFd, (Stage, Errno)> {
-    let make = || {
-        let proc = fresh_proc()?;
-        // Over the empty one: taking that away first would wait for RCU at every start.
-        let target = ManuallyDrop::new(descriptor::open(c"/proc", libc::O_PATH | libc::O_DIRECTORY)?);
-        mount::move_mount(proc.as_fd(), target.as_fd())?;
-        Ok(proc)
-    };
-    let proc = make().map_err(|errno| (Stage::MountProc, errno))?;
-    cover(masks).map_err(|errno| (Stage::MaskProc, errno))?;
-    Ok(proc)
-}
-
-/// A `/proc` of this process's PID namespace. Read-only as a whole: `/proc/sys` with it, whoever the host takes us for.
-fn fresh_proc() -> std::result::Result<OwnedFd, Errno> {
-    let fs = mount::fsopen(c"proc")?;
-    mount::fsconfig_create(fs.as_fd())?;
-    mount::fsmount(fs.as_fd(), mount::ATTR_NOSUID | mount::ATTR_NODEV | mount::ATTR_NOEXEC | mount::ATTR_RDONLY)
-}
-
-/// Files by `/dev/null`, directories by an empty one.
-fn cover(masks: &[ProcMask]) -> std::result::Result<(), Errno> {
-    let nothing = ManuallyDrop::new(descriptor::open(c"/dev/null", libc::O_PATH)?);
-    let empty = ManuallyDrop::new(descriptor::open(c"/mnt", libc::O_PATH)?);
-    for mask in masks {
-        let target = match descriptor::open(&mask.path, libc::O_PATH | libc::O_NOFOLLOW) {
-            Err(Errno::ENOENT) => continue,
-            target => ManuallyDrop::new(target?),
-        };
-        let source = match mask.kind {
-            MaskKind::File => &nothing,
-            MaskKind::Directory => &empty,
-        };
-        let source = ManuallyDrop::new(mount::open_tree(source.as_fd(), Depth::Single)?);
-        mount::move_mount(source.as_fd(), target.as_fd())?;
-    }
-    Ok(())
 }

@@ -4,7 +4,7 @@
 //! is the only one that can run anything. Child-safe throughout: no allocation, no lock, no string.
 
 use super::cell::Cell;
-use super::mounts;
+use super::proc;
 use crate::plan::cell::SupplementaryGroups;
 use crate::sys::{Errno, descriptor, identity, landlock, process, seccomp};
 use crate::wire::Stage;
@@ -93,7 +93,7 @@ impl Joined {
 
 impl Alone {
     pub fn mount_proc(self, cell: &Cell) -> Step<Rooted> {
-        mounts::replace_proc(&cell.proc_masks).map(Rooted)
+        proc::replace_proc(&cell.proc_masks).map(Rooted)
     }
 }
 
