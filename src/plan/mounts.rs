@@ -106,6 +106,11 @@ fn roots(policy: &Policy, system: &System, executable: Executable) -> Vec<Step> 
         let granted = |(other, access): (&PathBuf, &Access)| {
             other.starts_with(&path) && *other != path && *access != Access::Hidden
         };
+        // A read-only root of the system itself is there already.
+        let above = |other: &PathBuf| path.starts_with(other) && *other != path;
+        if access == Access::ReadOnly && path.starts_with("/usr") && !rules.keys().any(above) {
+            continue;
+        }
         steps.push(match access {
             Access::ReadWrite => bind(path, Origin::Root, Writable::Yes, executable),
             Access::ReadOnly => bind(path, Origin::Root, Writable::No, executable),

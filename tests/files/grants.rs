@@ -265,3 +265,13 @@ fn a_rebuilt_system_directory_cannot_be_written_even_without_landlock() {
     yard.inside(&cases.iter().map(|case| (case.as_str(), EROFS)).collect::<Vec<_>>());
     yard.inside_without_landlock(&[("create /tmp/x", 0), ("exec /bin/sh", 0), ("exec /bin/ls", EACCES)]);
 }
+
+/// The system is shown to every cell; naming a part of it again changes nothing.
+#[test]
+fn a_part_of_the_system_can_be_named_as_a_read_only_root() {
+    for root in ["/usr", "/usr/share", "/usr/bin"] {
+        let yard = Yard::new().flag("--ro").flag(root);
+        assert_eq!(yard.probe(&["list", root]), 0, "{root}");
+        assert_eq!(yard.probe(&["create", &format!("{root}/new")]), libc::EROFS, "{root}");
+    }
+}
