@@ -5,6 +5,7 @@
 //! request ([`Command`]) is not JSON: it is laid out so that the child can use it without allocating.
 
 use crate::plan::cell::CellPlan;
+use crate::plan::command::Task;
 use crate::sys::{Errno, descriptor, socket};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::io;
@@ -221,10 +222,11 @@ pub struct CommandHeader {
     /// 0 rows: stdio is three descriptors; otherwise a terminal of this size is made inside the cell.
     pub rows: u16,
     pub cols: u16,
+    pub task: Task,
 }
 
 impl CommandHeader {
-    pub const BYTES: usize = 20;
+    pub const BYTES: usize = 24;
 
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
@@ -235,6 +237,7 @@ impl CommandHeader {
         }
         bytes[16..18].copy_from_slice(&self.rows.to_ne_bytes());
         bytes[18..20].copy_from_slice(&self.cols.to_ne_bytes());
+        bytes[20] = u8::from(self.task == Task::Attempt);
         bytes
     }
 
@@ -248,6 +251,7 @@ impl CommandHeader {
             variables: word(12),
             rows: half(16),
             cols: half(18),
+            task: if bytes[20] == 0 { Task::Execute } else { Task::Attempt },
         }
     }
 }

@@ -211,6 +211,7 @@ impl Ready {
             variables: command.env.len() as u32,
             rows: size.rows,
             cols: size.cols,
+            task: command.task,
         };
         let descriptors: Vec<i32> = match stdio {
             Stdio::Descriptors(three) => {

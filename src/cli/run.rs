@@ -3,7 +3,7 @@
 //! The main thread watches the process, the deadlines and our signals; one thread per stream moves bytes, so that
 //! a reader who stops reading delays nothing but himself.
 
-use super::say::Complaint;
+use super::say::{Complaint, printable};
 use super::streams::{Movers, capture, feed, pipes};
 use super::{CellArgs, REFUSED, RunArgs, terminal};
 use crate::broker::capture::{Capture, Shown};
@@ -23,9 +23,13 @@ use nix::sys::signalfd::SignalFd;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::fs::File;
+use std::io::Write;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// The key that ends a terminal's input (termios(3), VEOF).
+const END_OF_INPUT: u8 = 4;
 
 const TIMED_OUT: u8 = 124;
 const NOT_EXECUTABLE: u8 = 126;
@@ -135,16 +139,19 @@ impl Job {
         let activity = Arc::new(Activity::new());
         let (theirs, [input, output, errors]) = pipes()?;
         ready.start(&self.command, &Stdio::Descriptors(theirs))?;
-        feed(input, &activity);
+        feed(input, None, &activity);
         let mut movers = Movers::new(&activity);
         movers.start(output, std::io::stdout());
         movers.start(errors, std::io::stderr());
         let end = self.watch(&cell, &ready, &signals, &activity);
         drop(ready);
         let code = self.answer(end);
-        movers.last_words();
+        let lost = movers.last_words();
         drop(cell);
-        code
+        match lost {
+            Some(error) => Err(Complaint::new(format!("output was lost: {error}"))),
+            None => code,
+        }
     }
 
     fn run_in_terminal(self, launcher: Launcher) -> Result<u8, Complaint> {
@@ -156,7 +163,7 @@ impl Job {
             Err(trouble) => return self.answer(Err(trouble)),
         });
         let raw = terminal::Raw::enter();
-        feed(master.try_clone()?.into(), &activity);
+        feed(master.try_clone()?.into(), Some(END_OF_INPUT), &activity);
         let mut movers = Movers::new(&activity);
         movers.start(master.try_clone()?.into(), std::io::stdout());
         let end = self.watch_resizing(&cell, &ready, &signals, &activity, Some(&master));
@@ -173,7 +180,7 @@ impl Job {
         let (theirs, [input, output, errors]) = pipes()?;
         let start = Instant::now();
         ready.start(&self.command, &Stdio::Descriptors(theirs))?;
-        feed(input, &activity);
+        feed(input, None, &activity);
         // The two streams share what a reply may hold.
         let captures = [output, errors].map(|pipe| capture(pipe, self.inline_bytes / 2, &activity));
         let end = self.watch(&cell, &ready, &signals, &activity);
@@ -186,7 +193,9 @@ impl Job {
             Err(trouble) => return self.answer(Err(trouble)),
         };
         let outcome = self.outcome(&end, stdout, stderr, duration);
-        println!("{}", serde_json::to_string(&outcome).map_err(Complaint::new)?);
+        let text = serde_json::to_string(&outcome).map_err(Complaint::new)?;
+        writeln!(std::io::stdout(), "{text}")
+            .map_err(|error| Complaint::new(format!("the result was lost: {error}")))?;
         Ok(exit_code(&end))
     }
 
@@ -280,7 +289,7 @@ impl Job {
             Errno::E2BIG => (NOT_EXECUTABLE, "arguments and environment together are too long"),
             _ => (NOT_EXECUTABLE, "the kernel would not execute it"),
         };
-        eprintln!("error: `{program}`: {}", errno.desc());
+        eprintln!("error: `{}`: {}", printable(program), errno.desc());
         eprintln!("hint: {hint}");
         code
     }

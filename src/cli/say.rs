@@ -1,7 +1,7 @@
 //! `error:` and `hint:` on stderr, one clear line each.
 
 use crate::broker::fault::Trouble;
-use crate::host::system::TooMany;
+use crate::host::system::Unsearchable;
 use crate::plan::refusal::Refusal;
 use std::fmt::Display;
 
@@ -18,10 +18,10 @@ impl Complaint {
     }
 
     pub fn print(&self) {
-        eprintln!("error: {}", self.message);
+        eprintln!("error: {}", printable(&self.message));
         if let Some(hint) = &self.hint {
             for line in hint.lines() {
-                eprintln!("hint: {line}");
+                eprintln!("hint: {}", printable(line));
             }
         }
     }
@@ -39,9 +39,10 @@ impl From<Trouble> for Complaint {
     }
 }
 
-impl From<TooMany> for Complaint {
-    fn from(too_many: TooMany) -> Self {
-        Refusal::TooManyFiles { root: too_many.root, pattern: too_many.pattern }.into()
+impl From<Unsearchable> for Complaint {
+    fn from(unsearchable: Unsearchable) -> Self {
+        let Unsearchable { root, pattern, why } = unsearchable;
+        Refusal::Unsearchable { root, pattern, why }.into()
     }
 }
 
@@ -58,4 +59,10 @@ impl From<crate::policy::Error> for Complaint {
         let text = text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned();
         Complaint { message: text, hint: None }
     }
+}
+
+/// The text without what a terminal would obey: names come from agents. Line breaks stay.
+pub fn printable(text: &str) -> String {
+    let one = |c: char| if c.is_control() && c != '\n' { c.escape_default().collect() } else { c.to_string() };
+    text.chars().map(one).collect()
 }

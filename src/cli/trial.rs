@@ -8,7 +8,7 @@ use crate::broker::fault::Trouble;
 use crate::host::{Host, System};
 use crate::launch::Launcher;
 use crate::path::CellPath;
-use crate::plan::command::{CommandPlan, Request, Words};
+use crate::plan::command::{CommandPlan, Request, Task, Words};
 use crate::plan::{self, refusal::Refusal};
 use crate::policy::expect::{Judge, Paper};
 use crate::policy::{Attempt, Network, Overrides, Policy, Verdict};
@@ -40,7 +40,7 @@ fn try_default(host: &Host, launcher: Launcher) -> Result<(), (String, Option<St
     let policy =
         Policy::load(None, Some(workspace.path()), &Overrides::default()).map_err(|error| (error.to_string(), None))?;
     let refused = |refusal: Refusal| (refusal.to_string(), Some(refusal.hint()));
-    let system = System::look(&plan::question(&policy)).map_err(|_| ("too many files".to_owned(), None))?;
+    let system = System::look(&plan::question(&policy)).map_err(|failed| (failed.why, None))?;
     let plan = plan::make_cell(&policy, host, &system).map_err(refused)?;
     let troubled = |trouble: Trouble| (trouble.to_string(), trouble.hint());
     let mut live = Live { cell: Cell::make(launcher, plan).map_err(troubled)? };
@@ -90,7 +90,7 @@ impl Judge for LiveJudge {
         let mut live = self.live.borrow_mut();
         if live.is_none() {
             let launcher = self.launcher.borrow_mut().take().ok_or("no launcher")?;
-            let system = System::look(&plan::question(policy)).map_err(|_| "too many files to look for hidden ones")?;
+            let system = System::look(&plan::question(policy)).map_err(|failed| failed.why)?;
             let plan = plan::make_cell(policy, &Host::probe(), &system).map_err(|refusal| refusal.to_string())?;
             *live = Some(Live { cell: Cell::make(launcher, plan).map_err(|trouble| trouble.to_string())? });
         }
@@ -134,7 +134,13 @@ impl Live {
     /// The kernel's answer to one attempt; `UnknownErrno` stands for success.
     fn try_out(&mut self, kind: &str, what: &str) -> Result<Errno, Trouble> {
         let argv = vec![kind.to_owned(), what.to_owned()];
-        self.ask(&CommandPlan { candidates: Vec::new(), argv, env: Vec::new(), cwd: CellPath::new("/tmp") })
+        self.ask(&CommandPlan {
+            candidates: Vec::new(),
+            argv,
+            env: Vec::new(),
+            cwd: CellPath::new("/tmp"),
+            task: Task::Attempt,
+        })
     }
 
     /// Executes a program and ends it as soon as it runs.

@@ -3,12 +3,17 @@
 //! Looks only at what the plan will need, once, before anything is decided; `plan` then works on these values.
 
 use super::programs::{self, Programs};
+use std::collections::BTreeSet;
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Looking for `**/name` below the roots ends here: a plan must not take minutes.
 const MAX_WALK: usize = 200_000;
+
+/// Each is a mount in every process.
+const MAX_HIDDEN: usize = 1000;
 
 /// A look at the system, for one policy.
 #[derive(Debug, Clone)]
@@ -99,11 +104,12 @@ const ETC: &[&str] = &[
     "timezone",
 ];
 
-/// A look that failed: the walk for a `**` pattern met too many files.
+/// A look that failed: somewhere in a root it cannot be told whether something is to be hidden.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TooMany {
+pub struct Unsearchable {
     pub root: PathBuf,
     pub pattern: String,
+    pub why: String,
 }
 
 /// What a policy needs to know about this machine's disk.
@@ -120,7 +126,7 @@ pub struct Question {
 }
 
 impl System {
-    pub fn look(question: &Question) -> Result<System, TooMany> {
+    pub fn look(question: &Question) -> Result<System, Unsearchable> {
         let owner = |root: &PathBuf| fs::metadata(root).map(|found| (found.uid(), found.gid())).unwrap_or((0, 0));
         Ok(System {
             top: ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"].iter().filter_map(|at| top(at)).collect(),
@@ -160,44 +166,63 @@ fn existing(parent: &str, names: &[&str]) -> Vec<PathBuf> {
 }
 
 /// Existing files only: a name that is not there yet cannot be covered without leaving a file behind in the root.
-fn hidden(question: &Question) -> Result<Vec<PathBuf>, TooMany> {
-    let mut found = Vec::new();
+/// What cannot be looked at is a refusal: an agent could otherwise put a secret where the search does not reach.
+fn hidden(question: &Question) -> Result<Vec<PathBuf>, Unsearchable> {
+    let mut found = BTreeSet::new();
     let roots = || question.roots.iter().map(PathBuf::as_path);
     for pattern in &question.hidden {
         if let Some(name) = pattern.strip_prefix("**/") {
             for root in roots() {
-                walk(root, name.trim_end_matches('/'), &mut found)
-                    .ok_or_else(|| TooMany { root: root.into(), pattern: pattern.clone() })?;
+                walk(root, name.trim_end_matches('/'), &mut found).map_err(|why| Unsearchable {
+                    root: root.into(),
+                    pattern: pattern.clone(),
+                    why,
+                })?;
             }
-        } else if pattern.starts_with('/') {
-            found.push(PathBuf::from(pattern));
-        } else {
-            found.extend(roots().map(|root| root.join(pattern)));
+            continue;
+        }
+        // An absolute entry replaces the root it is joined to.
+        for (root, path) in roots().map(|root| (root, root.join(pattern))) {
+            match path.canonicalize() {
+                // A link is hidden by hiding what it points to, as long as that is below a root.
+                Ok(real) => {
+                    if roots().any(|root| real.starts_with(root) && real != root) {
+                        found.insert(real);
+                    }
+                }
+                Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+                Err(error) => {
+                    let why = format!("`{}`: {error}", path.display());
+                    return Err(Unsearchable { root: root.into(), pattern: pattern.clone(), why });
+                }
+            }
         }
     }
-    // A link is hidden by hiding what it points to.
-    let mut real: Vec<PathBuf> = found.iter().filter_map(|path| path.canonicalize().ok()).collect();
-    real.retain(|path| roots().any(|root| path.starts_with(root)));
-    real.sort();
-    real.dedup();
-    Ok(real)
+    Ok(found.into_iter().collect())
 }
 
-fn walk(root: &Path, name: &str, found: &mut Vec<PathBuf>) -> Option<()> {
+/// Every entry of the name, links left out: what a link points to has a name of its own.
+fn walk(root: &Path, name: &str, found: &mut BTreeSet<PathBuf>) -> Result<(), String> {
     let mut left = vec![root.to_path_buf()];
     let mut seen = 0;
     while let Some(directory) = left.pop() {
-        for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
+        let unreadable = |error: std::io::Error| format!("`{}`: {error}", directory.display());
+        for entry in fs::read_dir(&directory).map_err(unreadable)? {
+            let entry = entry.map_err(unreadable)?;
+            let kind = entry.file_type().map_err(unreadable)?;
             seen += 1;
-            if seen > MAX_WALK {
-                return None;
+            if seen > MAX_WALK || found.len() > MAX_HIDDEN {
+                return Err(format!("more than {MAX_WALK} files, or {MAX_HIDDEN} to hide"));
+            }
+            if kind.is_symlink() {
+                continue;
             }
             if super::glob::matches(name, &entry.file_name().to_string_lossy()) {
-                found.push(entry.path());
-            } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                found.insert(entry.path());
+            } else if kind.is_dir() {
                 left.push(entry.path());
             }
         }
     }
-    Some(())
+    Ok(())
 }

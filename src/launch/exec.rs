@@ -5,6 +5,7 @@
 
 use super::attempt;
 use super::seal::{DOOR, LEASH, Sealed};
+use crate::plan::command::Task;
 use crate::sys::descriptor::{self, duplicate_above, duplicate_onto};
 use crate::sys::terminal::{self, Size};
 use crate::sys::{Errno, process, signal, socket};
@@ -102,8 +103,7 @@ fn carry_out(order: &mut Order) -> (Stage, Errno) {
         Ok(strings)
     };
     match steps() {
-        // No program to look for: something to try out.
-        Ok(mut strings) if order.header.candidates == 0 => {
+        Ok(mut strings) if order.header.task == Task::Attempt => {
             let answer = attempt::attempt(strings.next(), strings.next());
             (Stage::Attempt, answer.err().unwrap_or(Errno::UnknownErrno))
         }

@@ -7,7 +7,7 @@
 use super::fault::{At, Result};
 use super::proc::fresh_proc;
 use crate::path::{CellPath, HostPath};
-use crate::plan::cell::{CellPlan, Executable, MaskHolds, Origin, Step, Writable};
+use crate::plan::cell::{Absent, CellPlan, Executable, MaskHolds, Origin, Step, Writable};
 use crate::sys::mount::{self, Depth, Resolve};
 use crate::sys::{Errno, process};
 use crate::wire::Stage;
@@ -43,7 +43,7 @@ pub fn enter_new_root(plan: &CellPlan, detached: &Detached) -> Result<RootId> {
         builder.carry_out(step)?;
     }
     for step in &plan.steps {
-        if let Step::Mask { at, holds: MaskHolds::Grants | MaskHolds::Rebuilt } = step {
+        if let Step::Mask { at, holds: MaskHolds::Grants | MaskHolds::Rebuilt, .. } = step {
             builder.seal_veil(at)?;
         }
     }
@@ -100,9 +100,9 @@ impl Builder<'_> {
                 let proc = fresh_proc().at(Stage::MountProc, at)?;
                 self.attach(proc.as_fd(), &self.directory(at, 0o555)?, at)
             }
-            Step::Mask { at, holds: MaskHolds::Nothing } => self.mask(at),
-            Step::Mask { at, holds: MaskHolds::Grants } => self.veil(at, "111"),
-            Step::Mask { at, holds: MaskHolds::Rebuilt } => self.veil(at, "755"),
+            Step::Mask { at, holds: MaskHolds::Nothing, absent } => self.mask(at, *absent),
+            Step::Mask { at, holds: MaskHolds::Grants, .. } => self.veil(at, "111"),
+            Step::Mask { at, holds: MaskHolds::Rebuilt, .. } => self.veil(at, "755"),
             Step::SealSkeleton => self.seal_skeleton(),
         }
     }
@@ -227,10 +227,9 @@ impl Builder<'_> {
         self.attach(devpts.as_fd(), &target, at)
     }
 
-    fn mask(&self, at: &CellPath) -> Result<()> {
+    fn mask(&self, at: &CellPath, absent: Absent) -> Result<()> {
         let target = match self.handle(at) {
-            // Gone since the plan was made: there is nothing left to hide.
-            Err(fault) if fault.errno == libc::ENOENT => return Ok(()),
+            Err(fault) if fault.errno == libc::ENOENT && absent == Absent::Skipped => return Ok(()),
             target => target?,
         };
         let found = fstat(&target).at(Stage::MountPoint, at)?;

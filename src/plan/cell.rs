@@ -126,6 +126,7 @@ pub enum Step {
     Mask {
         at: CellPath,
         holds: MaskHolds,
+        absent: Absent,
     },
     /// Names without anything behind them, in a directory that was put together again: no access, instead of not found.
     Placeholders {
@@ -156,6 +157,15 @@ pub enum Writable {
 pub enum Executable {
     Yes,
     No,
+}
+
+/// What it means when there is nothing to cover after all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Absent {
+    /// A hidden path: it was moved while the cell was being made, and nobody knows where to.
+    Refused,
+    /// A program in a directory that was put together again without it.
+    Skipped,
 }
 
 /// What a masked path must still let through.

@@ -33,6 +33,16 @@ pub struct CommandPlan {
     pub argv: Vec<String>,
     pub env: Vec<(String, String)>,
     pub cwd: CellPath,
+    pub task: Task,
+}
+
+/// What a waiting child is to do.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum Task {
+    #[default]
+    Execute,
+    /// Try something out itself, and tell the answer.
+    Attempt,
 }
 
 /// Decides one request. `operator` is the environment that `pass` takes from.
@@ -48,7 +58,13 @@ pub fn plan(policy: &Policy, request: &Request, operator: &[(String, String)]) -
     check_lists(policy, &argv)?;
     let env = environment(policy, &request.env, operator);
     let cwd = request.cwd.clone().unwrap_or_else(|| policy.workspace.clone());
-    Ok(CommandPlan { candidates: candidates(&argv[0], &env), env, cwd: directory(policy, &cwd)?, argv })
+    Ok(CommandPlan {
+        candidates: candidates(&argv[0], &env),
+        env,
+        cwd: directory(policy, &cwd)?,
+        argv,
+        task: Task::Execute,
+    })
 }
 
 fn check_words(argv: &[String], env: &[(String, String)]) -> Result<(), Refusal> {

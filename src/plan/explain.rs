@@ -34,6 +34,8 @@ pub fn explain(policy: &Policy, system: &System, cell: &CellPlan, command: &Comm
 fn section(text: &mut String, title: &str, lines: &[String]) {
     for (index, line) in lines.iter().enumerate() {
         let label = if index == 0 { title } else { "" };
+        // Names come from agents: nothing a terminal would obey.
+        let line: String = line.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
         let _ = writeln!(text, "{label:<13} {line}");
     }
 }

@@ -1,6 +1,6 @@
 //! The cell's tree, as steps: system, devices, scratch, roots, masks, in this order.
 
-use super::cell::{Executable, Identity, MaskHolds, Origin, Step, Writable};
+use super::cell::{Absent, Executable, Identity, MaskHolds, Origin, Step, Writable};
 use crate::host::System;
 use crate::host::programs::{Kept, Listed, Unlisted};
 use crate::host::system::{Etc, Top};
@@ -102,7 +102,9 @@ fn roots(policy: &Policy, system: &System, executable: Executable) -> Vec<Step> 
     let rules = rules(policy, &system.hidden);
     // A BTreeMap of paths is sorted by component, so a path comes after everything above it.
     let mut steps = Vec::new();
-    for (path, (access, executable)) in places(&rules, system.programs.listed.as_ref(), executable) {
+    let mut places = places(&rules, system.programs.listed.as_ref(), executable);
+    pin(&mut places);
+    for (path, (access, executable)) in places {
         let granted = |(other, access): (&PathBuf, &Access)| {
             other.starts_with(&path) && *other != path && *access != Access::Hidden
         };
@@ -116,11 +118,29 @@ fn roots(policy: &Policy, system: &System, executable: Executable) -> Vec<Step> 
             Access::ReadOnly => bind(path, Origin::Root, Writable::No, executable),
             Access::Hidden => {
                 let holds = if rules.iter().any(granted) { MaskHolds::Grants } else { MaskHolds::Nothing };
-                Step::Mask { at: CellPath::new(path), holds }
+                Step::Mask { at: CellPath::new(path), holds, absent: Absent::Refused }
             }
         });
     }
     steps
+}
+
+/// Directories between a read-write root and a rule below it become mounts too: a mount point cannot be renamed, so the
+/// agent cannot move what the rule is about to where the next cell would not look for it.
+fn pin(places: &mut BTreeMap<PathBuf, (Access, Executable)>) {
+    for path in places.keys().cloned().collect::<Vec<_>>() {
+        for above in path.ancestors().skip(1) {
+            // The nearest place above decides; only in a read-write one can anything be renamed.
+            let Some((root, (access, executable))) = above.ancestors().find_map(|p| places.get_key_value(p)) else {
+                break;
+            };
+            if *access != Access::ReadWrite || root == above {
+                break;
+            }
+            let place = (*access, *executable);
+            places.insert(above.to_path_buf(), place);
+        }
+    }
 }
 
 /// The rules with what may run there. Allowed programs inside a root become places of their own: mounted over
@@ -164,7 +184,8 @@ fn programs(system: &System) -> Vec<Step> {
             covered.extend(&unlisted.programs);
         }
     }
-    let mask = |path: &PathBuf| Step::Mask { at: CellPath::new(path), holds: MaskHolds::Nothing };
+    let mask =
+        |path: &PathBuf| Step::Mask { at: CellPath::new(path), holds: MaskHolds::Nothing, absent: Absent::Skipped };
     steps.extend(covered.into_iter().map(mask));
     steps
 }
@@ -175,7 +196,7 @@ fn rebuild(unlisted: &Unlisted, listed: &Listed) -> Vec<Step> {
         listed.allowed.contains(path) || listed.directories.iter().any(|directory| path.starts_with(directory))
     };
     let within = CellPath::new(&unlisted.directory);
-    let mut steps = vec![Step::Mask { at: within.clone(), holds: MaskHolds::Rebuilt }];
+    let mut steps = vec![Step::Mask { at: within.clone(), holds: MaskHolds::Rebuilt, absent: Absent::Refused }];
     let mut names: Vec<&PathBuf> = unlisted.programs.iter().collect();
     for kept in &unlisted.rest {
         match kept {

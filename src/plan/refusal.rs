@@ -63,10 +63,11 @@ pub enum Refusal {
         what: String,
         rule: String,
     },
-    /// A `**` pattern over a root with too many files.
-    TooManyFiles {
+    /// Somewhere in a root it cannot be told whether something is to be hidden.
+    Unsearchable {
         root: PathBuf,
         pattern: String,
+        why: String,
     },
     NoShell,
 }
@@ -94,7 +95,9 @@ impl Refusal {
                 format!("use a directory below {}, `/tmp` or `/home/agent`", roots.join(", "))
             }
             Refusal::Argument { rule, .. } => rule.clone(),
-            Refusal::TooManyFiles { .. } => "name the hidden paths without `**/`".into(),
+            Refusal::Unsearchable { .. } => {
+                "make it readable, move it out of the root, or name the hidden paths without `**/`".into()
+            }
             Refusal::NoShell => "give the program and its arguments as `argv`".into(),
         }
     }
@@ -122,8 +125,8 @@ impl fmt::Display for Refusal {
             Refusal::Command { program, rule } => write!(f, "`{program}` is not allowed: {rule}"),
             Refusal::Directory { path, .. } => write!(f, "`{}` is outside every root of the policy", path.display()),
             Refusal::Argument { what, .. } => f.write_str(what),
-            Refusal::TooManyFiles { root, pattern } => {
-                write!(f, "`{}` has too many files to look for `{pattern}` in all of them", root.display())
+            Refusal::Unsearchable { root, pattern, why } => {
+                write!(f, "`{}` cannot be searched for `{pattern}`, which the policy hides: {why}", root.display())
             }
             Refusal::NoShell => f.write_str("the policy says `shell = false`: no command strings"),
         }

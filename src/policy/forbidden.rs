@@ -91,6 +91,12 @@ pub(super) fn read_only(operator: &Operator, path: &Path) -> Option<(String, Str
             "name the directories the agent needs; `/usr` is there without asking".to_owned(),
         ));
     }
+    if same(path, Path::new("/etc")) {
+        return Some((
+            "holds the host's passwords and keys".to_owned(),
+            "what programs need of it is there without asking; name single directories in it".to_owned(),
+        ));
+    }
     if LIVE.iter().any(|entry| path.starts_with(entry) || same(path, Path::new(entry))) {
         return Some((
             "holds the host's sockets, devices or processes".to_owned(),

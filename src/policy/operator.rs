@@ -34,10 +34,8 @@ impl Operator {
         homes.dedup();
         let told = env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
         let states = homes.iter().map(|home| home.join(".local/state")).chain(told).chain([PathBuf::from("/var/lib")]);
-        let cwd = env::current_dir().map_err(|error| {
-            Error::file(".", format!("the current directory cannot be read: {error}"))
-                .hint("give a workspace with `--workspace DIR`")
-        })?;
+        // Gone or unreadable: whatever is then written relative to it is missing, and is told so where it is needed.
+        let cwd = env::current_dir().unwrap_or_else(|_| PathBuf::from("/proc/self/cwd"));
         Ok(Operator {
             uid: uid.as_raw(),
             states: states.map(|state| settle(&state.join("stockade"))).collect(),

@@ -272,6 +272,6 @@ fn a_part_of_the_system_can_be_named_as_a_read_only_root() {
     for root in ["/usr", "/usr/share", "/usr/bin"] {
         let yard = Yard::new().flag("--ro").flag(root);
         assert_eq!(yard.probe(&["list", root]), 0, "{root}");
-        assert_eq!(yard.probe(&["create", &format!("{root}/new")]), libc::EROFS, "{root}");
+        assert_eq!(yard.probe(&["create", &format!("{root}/new")]), EROFS, "{root}");
     }
 }

@@ -125,6 +125,12 @@ pub(super) static RULES: &[Rule] = &[
         "with listed ports TCP stays plain TCP: no deferred connect, no SMC laid over it",
     )
     .when(When::ListedPorts),
+    check(
+        "prlimit64",
+        &[case(&[is(0, &[0])], Allow)],
+        DENY,
+        "a process's own limits, as glibc asks for them; those of PID 1 would make it stumble",
+    ),
     check("clone", &[case(&[any(0, NAMESPACES)], DENY)], Allow, "processes and threads, but no new namespace"),
     check(
         "unshare",

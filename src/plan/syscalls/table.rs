@@ -59,7 +59,7 @@ pub(super) static RULES: &[Rule] = &[
     ),
     allow(
         "setpgid setsid setuid setgid setreuid setregid setresuid setresgid setfsuid setfsgid setgroups capset \
-         setpriority setrlimit prlimit64 sched_setaffinity sched_setparam sched_setscheduler sched_setattr \
+         setpriority setrlimit sched_setaffinity sched_setparam sched_setscheduler sched_setattr \
          ioprio_set",
         "changing itself: without capabilities, and with one id mapped, the kernel lets nothing rise",
     ),

@@ -51,7 +51,7 @@ impl Yard {
     fn make(workspace: &Path, start: Start) -> Result<Yard> {
         let launcher = launch::start().map_err(|error| error.to_string())?;
         let policy = Policy::load(None, Some(workspace), &Overrides::default()).map_err(|error| error.to_string())?;
-        let system = System::look(&plan::question(&policy)).map_err(|_| "too many files")?;
+        let system = System::look(&plan::question(&policy)).map_err(|failed| failed.why)?;
         let cell = plan::make_cell(&policy, &Host::probe(), &system).map_err(|refusal| refusal.to_string())?;
         let request = Request { words: Words::Argv(vec!["/bin/true".into()]), cwd: None, env: Vec::new() };
         let command = plan::command::plan(&policy, &request, &[]).map_err(|refusal| refusal.to_string())?;

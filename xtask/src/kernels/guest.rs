@@ -17,7 +17,7 @@ pub const UP: &str = "guest: up";
 
 /// Where the second disk is, and where the rounds may write.
 const STAGE: &str = "/payload/stage";
-const WORK: &str = "/var/lib/stockade-guest";
+const WORK: &str = "/var/cache/stockade-guest";
 
 pub fn run(words: &[String]) -> Result {
     let (mode, filters) = words.split_first().ok_or("guest: what to run?")?;

@@ -29,7 +29,7 @@ hostname guest
 # Tests may carry the path of the checkout they were built in.
 checkout=$(cat /payload/checkout)
 mkdir -p "$(dirname "$checkout")"
-ln -s /var/lib/stockade-guest/repo "$checkout"
+ln -s /var/cache/stockade-guest/repo "$checkout"
 stty -F /dev/ttyS1 raw -echo
 /payload/xtask guest $(cat /payload/words) > /dev/ttyS1
 echo "runner ended with $?"
