@@ -104,7 +104,15 @@ fn roots(policy: &Policy, system: &System, executable: Executable) -> Vec<Step> 
     let mut steps = Vec::new();
     let mut places = places(&rules, system.programs.listed.as_ref(), executable);
     pin(&mut places);
+    let hidden_above = |path: &Path| {
+        let nearest = path.ancestors().skip(1).find_map(|above| rules.get(above));
+        nearest == Some(&Access::Hidden)
+    };
     for (path, (access, executable)) in places {
+        // Below what is hidden there is nothing left to hide.
+        if access == Access::Hidden && hidden_above(&path) {
+            continue;
+        }
         let granted = |(other, access): (&PathBuf, &Access)| {
             other.starts_with(&path) && *other != path && *access != Access::Hidden
         };

@@ -129,7 +129,10 @@ fn an_allowed_file_in_a_writable_root_cannot_become_another_program() {
     let other = listing.workspace.path().join("other/encode").display().to_string();
     assert_eq!(listing.probe(&["write", &file]), libc::EROFS);
     assert_eq!(listing.probe(&["remove", &file]), libc::EBUSY);
-    assert_eq!(listing.probe(&["rename", &other, &file]), libc::EBUSY);
+    assert_eq!(listing.probe(&["rename", &other, &file]), libc::EXDEV);
+    let (bin, moved) = (listing.workspace.path().join("bin"), listing.workspace.path().join("moved"));
+    let (bin, moved) = (bin.display().to_string(), moved.display().to_string());
+    assert_eq!(listing.probe(&["rename", &bin, &moved]), libc::EBUSY, "nor can the way to it be put aside");
     assert_eq!(listing.probe(&["write", &other]), 0, "control: its neighbour can be written");
 }
 

@@ -130,14 +130,43 @@ fn an_absolute_path_hides_in_any_root() {
 
 /// Moving the parent takes the mask along; within the cell's life there is no way around it.
 #[test]
-fn a_hidden_file_stays_hidden_when_its_parent_moves() {
+fn a_hidden_file_cannot_be_moved_away_with_its_parent() {
     let yard = yard("\"conf/secret\"");
     yard.workspace.file("conf/secret", "token");
     yard.inside(&[
-        ("rename {w}/conf {w}/moved", 0),
-        ("read {w}/moved/secret", EACCES),
-        ("link {w}/moved/secret {w}/x", EXDEV),
-        ("remove {w}/moved/secret", EBUSY),
+        ("rename {w}/conf {w}/moved", EBUSY),
+        ("read {w}/conf/secret", EACCES),
+        ("link {w}/conf/secret {w}/x", EXDEV),
+        ("remove {w}/conf/secret", EBUSY),
     ]);
-    yard.outside(&[("read {w}/moved/secret", 0)]);
+    yard.outside(&[("rename {w}/conf {w}/moved", 0), ("read {w}/moved/secret", 0)]);
+}
+
+/// Where the search for a pattern does not reach, nothing could be hidden: then there is no cell.
+#[test]
+fn what_cannot_be_searched_is_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let yard = yard("\"**/secret\"");
+    yard.workspace.file("closed/secret", "token");
+    let closed = yard.workspace.path().join("closed");
+    let mode = |mode| fs::set_permissions(&closed, fs::Permissions::from_mode(mode)).expect("a mode");
+    assert_eq!(yard.run(&["/bin/cat", "closed/secret"]).code, 1, "control: it is hidden where it can be found");
+    mode(0);
+    let outcome = yard.run(&["/bin/true"]);
+    mode(0o755);
+    // Root searches whatever its mode.
+    let expected = if crate::support::is_root() { 0 } else { 125 };
+    assert_eq!(outcome.code, expected, "{outcome:?}");
+    assert_eq!(outcome.stderr.contains("cannot be searched"), expected == 125, "{outcome:?}");
+}
+
+/// A file name is bytes.
+#[test]
+fn a_name_that_is_no_text_is_hidden_too() {
+    use std::os::unix::ffi::OsStrExt;
+    let yard = yard("\"**/*.pem\"");
+    let name = std::ffi::OsStr::from_bytes(b"\xff.pem");
+    fs::write(yard.workspace.path().join(name), "token").expect("a file");
+    let outcome = yard.run(&["/bin/bash", "-c", "ls | wc -l; cat *.pem"]);
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (1, "1\n"), "{outcome:?}");
 }
