@@ -37,9 +37,10 @@ fn memory_beyond_the_limit_is_reported_as_memory_and_ends_with_137() {
 fn out_of_memory_ends_siblings_in_other_sessions_too() {
     let yard = small();
     let (marker, probe) = (marker(), yard.probe_path());
-    // The hog is not the command: it alone would die without the limit on the whole group.
+    // The hog is not the command: it alone would die without the limit on the whole group. On cgroup v1 the kernel
+    // kills it first and the launcher the rest, so the command gets a moment; it does not get ten seconds.
     let script = format!(
-        "setsid {probe} deaf {marker} & setsid {probe} deaf {marker} & {probe} allocate 640; echo survived; wait"
+        "setsid {probe} deaf {marker} & setsid {probe} deaf {marker} & {probe} allocate 640; sleep 10; echo survived; wait"
     );
     let (code, result) = json(&yard, &["/bin/bash", "-c", &script]);
     assert_eq!((code, result["reason"].as_str()), (137, Some("memory")), "{result}");
