@@ -17,6 +17,7 @@ use std::collections::VecDeque;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// A root on a filesystem that does not answer must not hang the broker.
@@ -28,6 +29,8 @@ const FAREWELL: Duration = Duration::from_secs(3);
 /// One cell, and the launcher that made it. Dropping it ends everything in it.
 #[derive(Debug)]
 pub struct Cell {
+    /// Its number among the cells of this broker.
+    number: u32,
     launcher: Option<Launcher>,
     /// Where its cgroups are or will be.
     groups: Vec<PathBuf>,
@@ -59,20 +62,18 @@ pub enum Stdio {
 }
 
 impl Cell {
-    /// This launcher makes one cell, so its number says nothing.
-    const NUMBER: u32 = 1;
-
     /// Has the launcher make the cell; the first process is asked for along with it.
     pub fn make(launcher: Launcher, plan: CellPlan) -> Result<Cell, Trouble> {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let owner = (plan.identity.outer_uid, plan.identity.outer_gid);
-        let place = |groups: &GroupPlan| {
-            cgroup::future_locations(&groups.layout, std::process::id(), &Self::NUMBER.to_string())
-        };
+        let place =
+            |groups: &GroupPlan| cgroup::future_locations(&groups.layout, std::process::id(), &number.to_string());
         let groups = plan.groups.as_ref().map(place).unwrap_or_default();
         let proxy = plan.proxy.clone();
         let ready = VecDeque::new();
-        let mut cell = Cell { launcher: Some(launcher), groups, ready, coming: 0, owner, proxy: None };
-        cell.send(&ToLauncher::MakeCell { cell: Self::NUMBER, plan: Box::new(plan) })?;
+        let mut cell = Cell { number, launcher: Some(launcher), groups, ready, coming: 0, owner, proxy: None };
+        cell.send(&ToLauncher::MakeCell { cell: number, plan: Box::new(plan) })?;
         cell.prepare()?;
         match cell.receive()? {
             (FromLauncher::CellMade { groups, .. }, descriptors) => {
@@ -88,7 +89,7 @@ impl Cell {
     /// Asks for one more process to wait ready.
     pub fn prepare(&mut self) -> Result<(), Trouble> {
         self.coming += 1;
-        self.send(&ToLauncher::Prepare { cell: Self::NUMBER })
+        self.send(&ToLauncher::Prepare { cell: self.number })
     }
 
     /// A prepared process; waits for the launcher when none is ready.

@@ -106,7 +106,8 @@ impl Stage {
         identity.make_directory(&workspace)?;
         Ok(vec![
             ("PATH".into(), SYSTEM_PATH.into()),
-            ("HOME".into(), workspace.into()),
+            // Not the workspace: stockade refuses a home directory as one.
+            ("HOME".into(), self.dir.join("home").into()),
             ("STOCKADE_BIN".into(), self.dir.join("stockade").into()),
         ])
     }
