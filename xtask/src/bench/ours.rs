@@ -1,6 +1,6 @@
 //! Our launcher as a contender, without the command line: from the command handed over to the status known.
 //!
-//! *Warm* takes a process that already waits sealed and asks for the next one meanwhile; *cold* asks for a process
+//! *Warm* takes a process that already waits sealed and asks for the next one afterwards; *cold* asks for a process
 //! and waits for it. All walls are on, cgroups included: a host that cannot have them is left out with its reason.
 
 use super::measure::{Client, Contender};
@@ -70,11 +70,13 @@ impl Yard {
             cell.take().map_err(|trouble| trouble.to_string())?
         };
         ready.start(&self.command, stdio).map_err(|trouble| trouble.to_string())?;
+        wait(&ready)?;
+        // Only now: making the next one takes a core, which the command would have had.
         if self.start == Start::Warm {
             let cell = self.cell.lock().map_err(|_| "a client panicked");
             cell?.prepare().map_err(|trouble| trouble.to_string())?;
         }
-        wait(&ready)
+        Ok(())
     }
 }
 
