@@ -183,3 +183,13 @@ fn a_handle_on_a_host_process_cannot_be_had() {
         ],
     );
 }
+
+/// PID 1 would stumble over limits that the command gave it, and the command's end would be told wrong.
+#[test]
+fn the_limits_of_pid_1_are_not_the_commands_to_set() {
+    let set = |pid: &str| format!("import resource; resource.prlimit({pid}, resource.RLIMIT_NOFILE, (64, 64))");
+    let yard = Yard::new();
+    let outcome = yard.run(&["python3", "-c", &set("1")]);
+    assert!(outcome.code == 1 && outcome.stderr.contains("PermissionError"), "{outcome:?}");
+    assert_eq!(yard.run(&["python3", "-c", &set("0")]).code, 0, "control: its own");
+}
