@@ -1,8 +1,11 @@
 //! The broker's side: cells it asked for, processes it started, output it holds. It never forks.
 
+pub mod answer;
 pub mod capture;
 pub mod cell;
 pub mod fault;
 pub mod process;
 pub mod proxy;
+pub mod refused;
 mod relay;
+pub mod request;
