@@ -1,11 +1,15 @@
 //! The broker's side: cells it asked for, processes it started, output it holds. It never forks.
 
 pub mod answer;
+pub mod audit;
+pub mod books;
 pub mod capture;
 pub mod cell;
 pub mod fault;
+pub mod metrics;
 pub mod process;
 pub mod proxy;
 pub mod refused;
 mod relay;
 pub mod request;
+pub mod telemetry;

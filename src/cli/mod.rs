@@ -4,6 +4,7 @@
 //! own, 128+n for a signal, 124 for a time-out, 126 not executable, 127 not found, 125 when stockade itself refuses
 //! or fails, 2 for words it does not know.
 
+mod audit;
 pub mod doctor;
 mod explain;
 pub mod policy;
@@ -50,6 +51,9 @@ enum Command {
     /// Check, show, list and start policy files
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
+    /// Read an agent's audit log, and check that nobody changed it
+    #[command(subcommand)]
+    Audit(audit::AuditCommand),
 }
 
 /// What shapes a cell.
@@ -157,6 +161,7 @@ pub fn main(launcher: Option<Launcher>) -> u8 {
         (Command::Doctor { json }, Some(launcher)) => trial::doctor(json, launcher),
         (Command::Policy(command), launcher) => trial::policy(&command, launcher),
         (Command::Explain(args), _) => explain::explain(&args),
+        (Command::Audit(command), _) => audit::audit(&command),
         (Command::Run(_) | Command::Shell(_) | Command::Doctor { .. }, None) => {
             Err(say::Complaint::new("the launcher could not be started"))
         }
