@@ -71,3 +71,66 @@ impl Books {
         self.telemetry.feedback(&self.redactor, text, rating).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::broker::audit::{Subject, verify};
+    use crate::policy::Environment;
+    use std::time::{Duration, Instant};
+
+    fn call(number: u32) -> Call {
+        let mut call = Call::new(format!("c-{number}"), "run");
+        call.subject = Subject::Command("cargo test --workspace -- --nocapture 2>&1 | tail -n 40".into());
+        call.cwd = Some("/srv/checkout".into());
+        call.proc_id = Some(format!("p-{number}"));
+        call
+    }
+
+    /// By hand: `cargo test --release --lib books -- --ignored --nocapture`
+    #[test]
+    #[ignore = "a measurement, not a check"]
+    fn what_a_call_pays() {
+        let directory = std::env::temp_dir().join(format!("stockade-books-{}", std::process::id()));
+        let redact = ["*TOKEN*", "*SECRET*", "*KEY*", "*PASSWORD*"].map(String::from).to_vec();
+        let environment = Environment { pass: Vec::new(), set: Vec::new(), redact };
+        let operator: Vec<_> = (0..8).map(|n| (format!("A_TOKEN_{n}"), format!("secret-value-{n}"))).collect();
+        let books = Books {
+            audit: Audit::open(&directory),
+            telemetry: Telemetry::open(&directory, "tester", Keep::default()),
+            metrics: Metrics::default(),
+            redactor: Redactor::new("tester", &environment, &operator),
+        };
+        let enter = |number| {
+            let call = call(number);
+            let start = Instant::now();
+            books.enter(call);
+            start.elapsed()
+        };
+        let mut paced: Vec<Duration> = (0..2000)
+            .map(|number| {
+                let next = Instant::now() + Duration::from_millis(1);
+                while Instant::now() < next {
+                    std::hint::spin_loop();
+                }
+                enter(number)
+            })
+            .collect();
+        paced.sort_unstable();
+        println!("one call each millisecond: median {:?}, p95 {:?}, p99 {:?}", paced[1000], paced[1900], paced[1980]);
+        let start = Instant::now();
+        let count = 20_000;
+        for number in 0..count {
+            enter(number);
+        }
+        println!("calls without a pause: {:?} each; dropped {}", start.elapsed() / count, books.telemetry.dropped());
+        let lost = books.audit.lost();
+        drop(books);
+        let took = start.elapsed();
+        let report = verify::directory(&directory).expect("a log");
+        assert!(report.is_intact(), "{:?}", report.findings);
+        let rate = (f64::from(count) - lost as f64) / took.as_secs_f64();
+        println!("{rate:.0} calls a second reach the disk; {lost} lost");
+        drop(std::fs::remove_dir_all(directory));
+    }
+}

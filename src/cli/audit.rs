@@ -4,7 +4,7 @@
 //! when one is not.
 
 use super::say::Complaint;
-use crate::broker::audit::{log, verify};
+use crate::broker::audit::{files, verify};
 use crate::policy::Operator;
 use clap::{Args, Subcommand};
 use serde_json::Value;
@@ -77,7 +77,7 @@ pub fn audit(command: &AuditCommand) -> Result<u8, Complaint> {
 impl Which {
     fn place(&self) -> Result<Place, Complaint> {
         if let Some(file) = &self.file {
-            return match log::open_to_read(file) {
+            return match files::open_to_read(file) {
                 Ok(_) => Ok(Place::File(file.clone())),
                 Err(error) => Err(Complaint::new(format!("`{}`: {error}", file.display()))),
             };
@@ -109,7 +109,7 @@ fn logs() -> Result<Vec<(String, PathBuf)>, Complaint> {
     for state in states {
         for entry in std::fs::read_dir(state).into_iter().flatten().flatten() {
             let (name, path) = (entry.file_name().to_string_lossy().into_owned(), entry.path());
-            let is_log = [log::CURRENT, log::HEAD].iter().any(|file| path.join(file).exists());
+            let is_log = [files::CURRENT, files::HEAD].iter().any(|file| path.join(file).exists());
             if is_log && !found.iter().any(|(known, _)| *known == name) {
                 found.push((name, path));
             }
@@ -119,12 +119,12 @@ fn logs() -> Result<Vec<(String, PathBuf)>, Complaint> {
     Ok(found)
 }
 
-fn files(place: &Place) -> io::Result<Vec<PathBuf>> {
+fn files_of(place: &Place) -> io::Result<Vec<PathBuf>> {
     match place {
         Place::File(file) => Ok(vec![file.clone()]),
         Place::Directory(directory) => {
-            let current = directory.join(log::CURRENT);
-            Ok(log::rotated(directory)?.into_iter().chain(current.exists().then_some(current)).collect())
+            let current = directory.join(files::CURRENT);
+            Ok(files::rotated(directory)?.into_iter().chain(current.exists().then_some(current)).collect())
         }
     }
 }
@@ -132,7 +132,7 @@ fn files(place: &Place) -> io::Result<Vec<PathBuf>> {
 /// The last lines, oldest first.
 fn last_lines(place: &Place, count: usize) -> io::Result<Vec<String>> {
     let mut lines: Vec<String> = Vec::new();
-    for file in files(place)?.iter().rev() {
+    for file in files_of(place)?.iter().rev() {
         if lines.len() >= count {
             break;
         }
@@ -145,7 +145,7 @@ fn last_lines(place: &Place, count: usize) -> io::Result<Vec<String>> {
 
 fn read(file: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
-    log::open_to_read(file)?.read_to_end(&mut bytes)?;
+    files::open_to_read(file)?.read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

@@ -6,8 +6,9 @@
 //! all back and trusts nothing. What may be written is decided in `redact`.
 
 mod call;
+pub mod files;
 pub mod line;
-pub mod log;
+mod log;
 pub mod queue;
 pub mod redact;
 pub mod time;

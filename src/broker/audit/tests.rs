@@ -18,7 +18,7 @@ impl Scratch {
     }
 
     fn current(&self) -> PathBuf {
-        self.0.join(log::CURRENT)
+        self.0.join(files::CURRENT)
     }
 
     fn intact(&self) -> verify::Report {
@@ -85,7 +85,7 @@ fn a_flip_of_any_byte_of_any_line_is_found() {
         assert!(!found.is_empty(), "byte {at} of {}: {}", whole.len(), String::from_utf8_lossy(&changed[at..=at]));
         let line = 1 + whole[..at].iter().filter(|byte| **byte == b'\n').count();
         let named =
-            found.iter().any(|text| text.contains(&format!("{}:{line}:", log::CURRENT)) || text.contains("end"));
+            found.iter().any(|text| text.contains(&format!("{}:{line}:", files::CURRENT)) || text.contains("end"));
         assert!(named, "byte {at} in line {line}: {found:?}");
     }
     assert!(scratch.found_with(&whole).is_empty(), "the control: unchanged it is whole");
@@ -149,7 +149,7 @@ fn a_torn_line_is_closed_off_and_told_wherever_it_was_torn() {
     write(&scratch, 0..3);
     let whole = fs::read(scratch.current()).expect("a log");
     let second_end = whole.iter().enumerate().filter(|(_, byte)| **byte == b'\n').nth(1).expect("two lines").0 + 1;
-    let head = scratch.0.join(log::HEAD);
+    let head = scratch.0.join(files::HEAD);
     for length in second_end..whole.len() {
         fs::write(scratch.current(), &whole[..length]).expect("a log");
         // As a broker leaves it that was killed before it could name its last line.
@@ -198,7 +198,7 @@ fn files_are_put_away_by_size_and_the_oldest_deleted_with_a_word() {
     let report = scratch.intact();
     assert!(report.first_seq > 1, "the oldest are gone");
     assert!(report.files <= 17, "{}", report.files);
-    let oldest = log::rotated(&scratch.0).expect("files").remove(0);
+    let oldest = files::rotated(&scratch.0).expect("files").remove(0);
     fs::remove_file(&oldest).expect("it is there");
     assert!(!verify::directory(&scratch.0).expect("a log").is_intact(), "deleted by another it is missed");
 }
@@ -208,12 +208,12 @@ fn a_damaged_head_is_kept_and_the_log_goes_on() {
     let scratch = Scratch::new();
     write(&scratch, 0..3);
     for damage in ["", "{\"seq\":1}", "\0\0\0"] {
-        fs::write(scratch.0.join(log::HEAD), damage).expect("a head");
+        fs::write(scratch.0.join(files::HEAD), damage).expect("a head");
         assert!(!verify::directory(&scratch.0).expect("a log").is_intact());
         write(&scratch, 3..5);
         scratch.intact();
     }
-    fs::remove_file(scratch.0.join(log::HEAD)).expect("a head");
+    fs::remove_file(scratch.0.join(files::HEAD)).expect("a head");
     assert!(!verify::directory(&scratch.0).expect("a log").is_intact(), "a missing head is found");
     assert!(scratch.0.join("audit.head.damaged-3").exists());
 }
@@ -236,7 +236,7 @@ fn a_full_queue_is_told_per_tool() {
 }
 
 fn hold_the_lock(scratch: &Scratch) -> nix::fcntl::Flock<fs::File> {
-    let file = fs::OpenOptions::new().write(true).create(true).truncate(false).open(scratch.0.join(log::LOCK));
+    let file = fs::OpenOptions::new().write(true).create(true).truncate(false).open(scratch.0.join(files::LOCK));
     nix::fcntl::Flock::lock(file.expect("a lock"), nix::fcntl::FlockArg::LockExclusive).expect("held")
 }
 
@@ -259,24 +259,4 @@ fn what_lies_in_the_way_is_told_and_nothing_is_followed() {
     let report = scratch.intact();
     assert_eq!(report.calls, 1, "nothing was lost");
     assert!(fs::read_to_string(scratch.current()).expect("a log").contains("\"kind\":\"gap\""));
-}
-
-/// By hand: `cargo test --release --lib audit::tests::throughput -- --ignored --nocapture`
-#[test]
-#[ignore = "a measurement, not a check"]
-fn throughput() {
-    let scratch = Scratch::new();
-    let audit = Audit::open(&scratch.0);
-    let redactor = redactor();
-    let count = 10_000_u32;
-    let start = std::time::Instant::now();
-    for number in 0..count {
-        let mut call = Call::new(format!("c-{number}"), "run");
-        call.subject = Subject::Command("cargo test --workspace -- --nocapture 2>&1 | tail -n 40".into());
-        audit.record(Arc::new(redactor.clean(call)));
-    }
-    let entered = start.elapsed();
-    drop(audit);
-    let report = scratch.intact();
-    println!("{:?} per call, {:?} for {} lines, {} lost", entered / count, start.elapsed(), report.calls, report.lost);
 }

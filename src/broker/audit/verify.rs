@@ -3,8 +3,8 @@
 //! Found are a changed, removed, inserted or repeated line, lines in another order, and lines cut off the end as far
 //! as `audit.head` knows of them (it lags by a second at most). Reading needs no broker and stops none.
 
+use super::files;
 use super::line::{self, Link, Marker, Reading, Sealed};
-use super::log;
 use nix::fcntl::{Flock, FlockArg};
 use std::fmt;
 use std::fs::File;
@@ -61,18 +61,17 @@ impl fmt::Display for Finding {
 
 /// The whole log of an agent.
 pub fn directory(directory: &Path) -> io::Result<Report> {
-    let (files, head) = snapshot(directory)?;
-    let mut walk = Walk::default();
-    walk.head = head.as_ref().ok().cloned().flatten();
-    for Snapshot { path, file, length } in files {
+    let (snapshots, head) = snapshot(directory)?;
+    let mut walk = Walk { head: head.as_ref().ok().cloned().flatten(), ..Walk::default() };
+    for Snapshot { path, file, length } in snapshots {
         walk.file(&path, file.take(length))?;
     }
     walk.check_beginning();
-    walk.check_end(&directory.join(log::CURRENT));
+    walk.check_end(&directory.join(files::CURRENT));
     match head {
         Ok(Some(_)) => {}
-        Ok(None) => walk.find(&directory.join(log::HEAD), 0, None, "the head is missing"),
-        Err(error) => walk.find(&directory.join(log::HEAD), 0, None, error.to_string()),
+        Ok(None) => walk.find(&directory.join(files::HEAD), 0, None, "the head is missing"),
+        Err(error) => walk.find(&directory.join(files::HEAD), 0, None, error.to_string()),
     }
     Ok(walk.report)
 }
@@ -80,7 +79,7 @@ pub fn directory(directory: &Path) -> io::Result<Report> {
 /// One file by itself, wherever its chain begins and ends.
 pub fn file(path: &Path) -> io::Result<Report> {
     let mut walk = Walk::default();
-    walk.file(path, log::open_to_read(path)?)?;
+    walk.file(path, files::open_to_read(path)?)?;
     walk.check_end(path);
     Ok(walk.report)
 }
@@ -94,17 +93,17 @@ struct Snapshot {
 /// The files as they are at one moment, brokers or not.
 fn snapshot(directory: &Path) -> io::Result<(Vec<Snapshot>, io::Result<Option<Link>>)> {
     // Without the right to lock, as on a copy that is read-only, nobody writes either.
-    let lock = log::open_to_read(&directory.join(log::LOCK)).ok();
+    let lock = files::open_to_read(&directory.join(files::LOCK)).ok();
     let _held = lock.and_then(|file| Flock::lock(file, FlockArg::LockShared).ok());
-    let mut files = Vec::new();
-    for path in log::rotated(directory)?.into_iter().chain([directory.join(log::CURRENT)]) {
-        match log::open_to_read(&path) {
-            Ok(file) => files.push(Snapshot { length: file.metadata()?.len(), file, path }),
+    let mut snapshots = Vec::new();
+    for path in files::rotated(directory)?.into_iter().chain([directory.join(files::CURRENT)]) {
+        match files::open_to_read(&path) {
+            Ok(file) => snapshots.push(Snapshot { length: file.metadata()?.len(), file, path }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
     }
-    Ok((files, log::read_head(directory)))
+    Ok((snapshots, files::read_head(directory)))
 }
 
 #[derive(Default)]

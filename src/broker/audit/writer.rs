@@ -4,8 +4,7 @@
 //! nothing it keeps what it has and tries again.
 
 use super::line::{Marker, now};
-use super::log::Log;
-use super::log::erased::Content;
+use super::log::{Content, Log};
 use super::queue::Taken;
 use super::{Losses, Record, Shared, time};
 use std::collections::VecDeque;

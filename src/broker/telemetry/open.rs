@@ -28,7 +28,7 @@ pub(super) const MIGRATIONS: [&str; 2] = [
 ];
 
 /// Says in the header whose database it is: `stkd`.
-const OURS: i32 = 0x73_74_6b_64;
+const OURS: i32 = 0x7374_6b64;
 
 /// Damaged ones kept; past them telemetry goes without, as something keeps on breaking it.
 const MOST_DAMAGED: u32 = 10;

@@ -179,10 +179,10 @@ fn a_damaged_file_is_set_aside_and_a_new_one_begun() {
         ("text", |s| fs::write(s.file(), "this is no database").expect("a file")),
         ("flipped pages", |s| overwrite(s, 4096, &[0xa5; 30_000])),
         ("truncated to a page and a half", |s| {
-            fs::File::options().write(true).open(s.file()).and_then(|f| f.set_len(6000)).expect("a file")
+            fs::File::options().write(true).open(s.file()).and_then(|f| f.set_len(6000)).expect("a file");
         }),
         ("truncated into the header", |s| {
-            fs::File::options().write(true).open(s.file()).and_then(|f| f.set_len(50)).expect("a file")
+            fs::File::options().write(true).open(s.file()).and_then(|f| f.set_len(50)).expect("a file");
         }),
         ("directory", |s| {
             fs::remove_file(s.file()).expect("a file");

@@ -68,49 +68,70 @@ pub(super) fn in_argv(words: &[&str], is_secret: &dyn Fn(&str) -> bool, hidden: 
 }
 
 fn in_words(words: &[&str], depth: usize, is_secret: &dyn Fn(&str) -> bool, hidden: &mut [Vec<Hidden>]) {
-    // A scheme and a header push what is secret on to the next word.
-    let mut next: Option<String> = None;
-    let mut program = "";
+    let (mut before, mut program, mut next) = ("", "", Next::Plain);
     for (index, raw) in words.iter().enumerate() {
         let (word, off) = unquoted(raw);
-        let before = index.checked_sub(1).map_or("", |index| unquoted(words[index]).0);
-        let mut hide = |range: Range<usize>, name: &str| {
-            hidden[index].push(Hidden { range: range.start + off..range.end + off, name: name.into() });
+        let is_script = is_script_flag(before);
+        let found = match next {
+            Next::Secret(name) if SCHEMES.contains(&word.to_ascii_lowercase().as_str()) => Found::Next(name),
+            Next::Secret(name) => Found::Here(0..word.len(), name),
+            // Its own words tell where each secret ends.
+            Next::Plain if is_script => Found::Nothing,
+            Next::Plain => in_word(word, before, program, is_secret),
         };
-        if let Some(name) = next.take() {
-            if SCHEMES.contains(&word.to_ascii_lowercase().as_str()) {
-                next = Some(name);
-            } else {
-                hide(0..word.len(), &name);
+        let mut inner = Vec::new();
+        next = match found {
+            Found::Next(name) => Next::Secret(name),
+            Found::Here(range, name) => {
+                inner.push(Hidden { range, name: name.as_str().into() });
+                Next::Plain
             }
-        } else if is_script_flag(before) {
-            // The word is a script: its own words tell where each secret ends.
-        } else if let Some((range, name)) = assigned(word, is_secret).or_else(|| pair(before, word)) {
-            hide(range, &name);
-        } else if let Some((range, name)) = header(word, is_secret) {
-            if word[range.clone()].trim().is_empty() { next = Some(name) } else { hide(range, &name) }
-        } else if word.eq_ignore_ascii_case("bearer") {
-            next = Some("bearer".into());
-        } else if let Some(flag) = PROGRAMS.iter().find_map(|(name, flag)| (program == *name).then_some(*flag)) {
-            match word.strip_prefix(flag) {
-                Some("") => next = Some("password".into()),
-                Some(_) => hide(flag.len()..word.len(), "password"),
-                None => {}
-            }
+            Found::Nothing => Next::Plain,
+        };
+        let follower = words.get(index + 1).is_some_and(|next| !next.starts_with('-'));
+        if matches!(next, Next::Plain) && takes_secret(word) && follower {
+            next = Next::Secret(word.trim_start_matches('-').into());
         }
-        if next.is_none() && takes_secret(word) && words.get(index + 1).is_some_and(|next| !next.starts_with('-')) {
-            next = Some(word.trim_start_matches('-').into());
-        }
-        let name = word.rsplit('/').next().unwrap_or(word);
-        if PROGRAMS.iter().any(|(program, _)| *program == name) {
-            program = name;
-        }
-        if depth < DEEPEST && (is_script_flag(before) || word.contains(char::is_whitespace)) {
-            let mut inner = Vec::new();
+        if depth < DEEPEST && (is_script || word.contains(char::is_whitespace)) {
             in_script(word, depth + 1, is_secret, &mut inner);
-            let shifted = |part: Hidden| Hidden { range: part.range.start + off..part.range.end + off, ..part };
-            hidden[index].extend(inner.into_iter().map(shifted));
         }
+        let shifted = |part: Hidden| Hidden { range: part.range.start + off..part.range.end + off, ..part };
+        hidden[index].extend(inner.into_iter().map(shifted));
+        let name = word.rsplit('/').next().unwrap_or(word);
+        program = PROGRAMS.iter().find_map(|(known, _)| (*known == name).then_some(*known)).unwrap_or(program);
+        before = word;
+    }
+}
+
+/// What the word before says of a word.
+enum Next {
+    Plain,
+    Secret(String),
+}
+
+enum Found {
+    Nothing,
+    /// This part of the word, and what to call it.
+    Here(Range<usize>, String),
+    /// The word after it.
+    Next(String),
+}
+
+fn in_word(word: &str, before: &str, program: &str, is_secret: &dyn Fn(&str) -> bool) -> Found {
+    if let Some((range, name)) = assigned(word, is_secret).or_else(|| pair(before, word)) {
+        return Found::Here(range, name);
+    }
+    if let Some((range, name)) = header(word, is_secret) {
+        return if word[range.clone()].trim().is_empty() { Found::Next(name) } else { Found::Here(range, name) };
+    }
+    if word.eq_ignore_ascii_case("bearer") {
+        return Found::Next("bearer".into());
+    }
+    let flag = PROGRAMS.iter().find_map(|(name, flag)| (program == *name).then_some(*flag));
+    match flag.and_then(|flag| word.strip_prefix(flag)) {
+        Some("") => Found::Next("password".into()),
+        Some(glued) => Found::Here(word.len() - glued.len()..word.len(), "password".into()),
+        None => Found::Nothing,
     }
 }
 
