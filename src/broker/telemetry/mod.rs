@@ -214,10 +214,13 @@ fn run(shared: &Shared, place: &Place) {
                 Message::Record(record) => records.push(record),
                 Message::Question(question) => {
                     store_all(shared, &mut keeper, &mut records);
+                    // Told before the answer: whoever has it may ask about trouble next.
+                    let _ = keeper.store();
+                    shared.set_trouble(keeper.trouble());
                     if let Some(error) = question(keeper.store()) {
                         keeper.give_up(&error);
+                        shared.set_trouble(keeper.trouble());
                     }
-                    shared.set_trouble(keeper.trouble());
                 }
             }
         }
