@@ -72,6 +72,8 @@ impl Redactor {
         let globs = environment.redact.iter().map(|glob| glob.to_uppercase()).collect();
         let mut redactor = Redactor { agent: agent.into(), globs, known: Vec::new(), learned: RwLock::default() };
         redactor.known = operator.iter().chain(&environment.set).flat_map(|(n, v)| redactor.secrets(n, v)).collect();
+        // Patterns are compiled when they are first used; the first call should not pay for it.
+        redactor.text("a=b: c");
         redactor
     }
 
@@ -90,7 +92,7 @@ impl Redactor {
             Subject::Nothing => {}
         }
         let names = page.list(call.env.iter().map(|(name, _)| name), |name| self.text(name));
-        let mut short = |text: Option<String>| text.map(|text| page.short(self.text(&text)));
+        let short = |text: Option<String>| text.map(|text| start_of(&self.text(&text), RECORD_BYTES / 2).to_owned());
         let (session, cwd, proc_id) = (short(call.session), short(call.cwd), short(call.proc_id));
         Record {
             kind: "call",
@@ -216,10 +218,6 @@ impl Page {
             list.push(self.fit(text.len(), show(text)));
         }
         list
-    }
-
-    fn short(&mut self, text: String) -> String {
-        Page { room: RECORD_BYTES / 2, omitted: 0 }.fit(text.len(), text)
     }
 
     fn fit(&mut self, given: usize, mut text: String) -> String {
