@@ -9,6 +9,7 @@ mod explain;
 pub mod policy;
 mod run;
 mod say;
+mod setup;
 mod streams;
 mod terminal;
 mod trial;
@@ -50,6 +51,8 @@ enum Command {
     /// Check, show, list and start policy files
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
+    /// Give `stockade serve` to an agent's client: print the configuration, or write it
+    Setup(setup::SetupArgs),
 }
 
 /// What shapes a cell.
@@ -157,6 +160,7 @@ pub fn main(launcher: Option<Launcher>) -> u8 {
         (Command::Doctor { json }, Some(launcher)) => trial::doctor(json, launcher),
         (Command::Policy(command), launcher) => trial::policy(&command, launcher),
         (Command::Explain(args), _) => explain::explain(&args),
+        (Command::Setup(args), _) => setup::setup(&args),
         (Command::Run(_) | Command::Shell(_) | Command::Doctor { .. }, None) => {
             Err(say::Complaint::new("the launcher could not be started"))
         }
