@@ -40,6 +40,7 @@ use serde::Deserialize;
 pub use error::{Error, Place};
 pub use operator::Operator;
 pub use schema::schema;
+pub use source::parse_toml;
 
 /// A policy as meant: `extends` folded in, `{workspace}` and `~` replaced, units parsed.
 #[derive(Debug, Clone, PartialEq)]

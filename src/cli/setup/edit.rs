@@ -5,6 +5,7 @@
 
 use super::clients::{Facts, Format};
 use super::{json, tables};
+use crate::policy::parse_toml;
 use serde_json::{Map, Value};
 
 /// The entry to be: its name and its keys.
@@ -52,8 +53,7 @@ fn parse(format: Format, text: &str) -> Result<Value, String> {
     let parsed = match format {
         Format::Json if text.trim().is_empty() => Ok(Value::Object(Map::new())),
         Format::Json => serde_json::from_str(text).map_err(|error| format!("is not plain JSON: {error}")),
-        Format::Toml => toml::from_str(text)
-            .map_err(|error| format!("is not TOML: {}", error.message().lines().next().unwrap_or("it does not parse"))),
+        Format::Toml => parse_toml(text).map_err(|error| format!("is not TOML: {error}")),
     };
     parsed.and_then(|value: Value| if value.is_object() { Ok(value) } else { Err("is not a JSON object".to_owned()) })
 }

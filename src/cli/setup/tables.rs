@@ -5,6 +5,8 @@
 
 use super::edit::Wanted;
 use super::json::one_line;
+use crate::policy::parse_toml;
+use serde_json::Value;
 use std::ops::Range;
 
 /// Our table, as it is printed and put. JSON's strings, lists and numbers are TOML's too, except for control
@@ -50,7 +52,7 @@ fn sections(text: &str) -> Vec<Section> {
     let mut headers: Vec<(Vec<String>, usize)> = Vec::new();
     let mut at = 0;
     for line in text.split_inclusive('\n') {
-        if let Some(path) = header(line).filter(|_| toml::from_str::<toml::Table>(&text[..at]).is_ok()) {
+        if let Some(path) = header(line).filter(|_| parse_toml(&text[..at]).is_ok()) {
             headers.push((path, at));
         }
         at += line.len();
@@ -68,12 +70,17 @@ fn header(line: &str) -> Option<Vec<String>> {
     if !line.trim_start().starts_with('[') {
         return None;
     }
-    let document: toml::Table = toml::from_str(line).ok()?;
-    let (mut path, mut here) = (Vec::new(), &document);
-    while let Some((name, value)) = here.iter().next() {
-        path.push(name.clone());
-        let inner = value.as_array().and_then(|list| list.first()).unwrap_or(value);
-        here = inner.as_table()?;
+    let (mut path, mut here) = (Vec::new(), parse_toml(line).ok()?);
+    // Each table holds the next; a list of tables holds one.
+    loop {
+        let inner = match here {
+            Value::Array(tables) => tables.into_iter().next()?,
+            other => other,
+        };
+        let Value::Object(table) = inner else { return None };
+        let Some((name, value)) = table.into_iter().next() else { break };
+        path.push(name);
+        here = value;
     }
     Some(path)
 }
