@@ -3,6 +3,7 @@
 pub mod answer;
 pub mod capture;
 pub mod cell;
+pub mod config;
 pub mod fault;
 pub mod process;
 pub mod proxy;
