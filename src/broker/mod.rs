@@ -9,4 +9,7 @@ pub mod process;
 pub mod proxy;
 pub mod refused;
 mod relay;
+pub mod render;
 pub mod request;
+pub mod screen;
+pub mod transcript;
