@@ -3,9 +3,13 @@
 pub mod answer;
 pub mod capture;
 pub mod cell;
+pub mod config;
 pub mod fault;
 pub mod process;
 pub mod proxy;
 pub mod refused;
 mod relay;
+pub mod render;
 pub mod request;
+pub mod screen;
+pub mod transcript;
