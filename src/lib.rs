@@ -9,5 +9,6 @@ pub mod launch;
 pub mod path;
 pub mod plan;
 pub mod policy;
+pub mod serve;
 pub mod sys;
 pub mod wire;

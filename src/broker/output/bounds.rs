@@ -1,5 +1,7 @@
 //! How much of an output is kept, and what is told about it.
 
+pub use crate::policy::Overflow;
+
 /// In memory per process: what waits for the disk, and as much of what came last as fits.
 pub(super) const RING: usize = 512 << 10;
 
@@ -10,16 +12,6 @@ pub struct Bounds {
     /// At most so many lines are shown: the newest.
     pub lines: Option<u64>,
     pub overflow: Overflow,
-}
-
-/// What happens when more than `kept` bytes come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Overflow {
-    DropOldest,
-    /// The process waits until its output is removed.
-    Pause,
-    /// The process is to be killed; what it managed to write until then, up to the size of the ring, is kept.
-    Kill,
 }
 
 impl Bounds {

@@ -79,10 +79,18 @@ impl Output {
 
     /// At most `count` lines, from the line `from_line` on, with at most `max` bytes. A single line that is longer is cut.
     pub fn lines(&self, from_line: u64, count: usize, filter: Filter, max: usize) -> Lines {
-        let oldest = self.oldest();
-        let start = self.line_start(from_line, oldest);
+        let start = self.line_start(from_line, self.oldest());
+        self.lines_from(start, count, filter, max)
+    }
+
+    /// The lines from an offset on, with at most `max` bytes; the first may be the rest of one.
+    pub fn lines_at(&self, from: u64, filter: Filter, max: usize) -> Lines {
+        self.lines_from(from, usize::MAX, filter, max)
+    }
+
+    fn lines_from(&self, start: u64, count: usize, filter: Filter, max: usize) -> Lines {
         let mut found = Found::default();
-        let mut walk = Walk::new(self, start, oldest);
+        let mut walk = Walk::new(self, start, self.oldest());
         while let Some(run) = walk.next() {
             if !run.passes(filter) {
                 if walk.at - start > LOOK {

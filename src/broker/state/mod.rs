@@ -15,12 +15,13 @@ pub use id::new_id;
 pub use journal::{Ended, Started};
 pub use recover::{Recovered, Recovery};
 
+use super::output::folder::Files;
 use super::output::{Bounds, Log, Output, Scribe};
 use directory::{Agent, Locked};
 use journal::{Journal, Record};
 use std::collections::HashMap;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -118,6 +119,12 @@ impl State {
         output
     }
 
+    /// Where the recording of a process goes.
+    pub fn transcript(&self, proc_id: &str) -> Option<PathBuf> {
+        let place = self.place.as_ref()?;
+        Some(place.agent.path.join(&place.own.name).join(recording(proc_id)))
+    }
+
     /// An error means that the record waits for the next one; the process may go on.
     pub fn started(&self, started: Started) -> io::Result<()> {
         self.known().write(0, &Record::Started(started))
@@ -139,6 +146,8 @@ impl State {
         let written = known.write(entry.home, &Record::Removed { proc_id: proc_id.to_owned() });
         entry.output.discard();
         if let Some(place) = &self.place {
+            let adopted = known.homes.get(entry.home).and_then(|home| home.adopted.as_ref());
+            let _ = adopted.unwrap_or(&place.own).folder.remove(&recording(proc_id));
             known.leave(place, entry.home);
         }
         written
@@ -192,6 +201,10 @@ impl State {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn recording(proc_id: &str) -> String {
+    format!("{proc_id}.cast")
 }
 
 impl Known {
