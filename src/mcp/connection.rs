@@ -37,14 +37,19 @@ pub async fn serve<S: Service<RoleServer>>(
             tracing::info!("the client left before its calls had ended");
         }
     };
+    // Ends after the last call, or when it failed.
+    let service = async {
+        running.waiting().await.map_err(io::Error::other)?;
+        let _ = timeout(FAREWELL, outbox.written()).await;
+        Ok(())
+    };
     tokio::select! {
         written = outbox.deliver(queue, &output) => match written {
             Err(error) if gone(&error) => Ok(()),
             other => other,
         },
         () = farewell => Ok(()),
-        // It ends after the farewell unless it failed.
-        ended = running.waiting() => ended.map(drop).map_err(io::Error::other),
+        ended = service => ended,
     }
 }
 

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 #[derive(Debug)]
 pub enum Message {
-    Request(RequestId, ClientRequest),
+    Request(RequestId, Box<ClientRequest>),
     Notification(ClientNotification),
     Cancel(RequestId),
     /// A response nobody waits for, or a notification that means nothing here.
@@ -38,13 +38,13 @@ pub fn read(message: Value) -> Result<Message, Fault> {
     };
     let params = envelope.remove("params");
     if !envelope.contains_key("id") {
-        return Ok(notification(&method, params));
+        return Ok(notification(&method, params.as_ref()));
     }
     let Some(id) = id else {
         return Err(invalid(None, "`id` must be a string or an integer of 64 bits"));
     };
     match request(&method, params) {
-        Ok(request) => Ok(Message::Request(id, request)),
+        Ok(request) => Ok(Message::Request(id, Box::new(request))),
         Err((code, message)) => Err(Fault::new(Some(id), code, message)),
     }
 }
@@ -53,7 +53,7 @@ fn invalid(id: Option<RequestId>, message: impl Into<String>) -> Fault {
     Fault::new(id, ErrorCode::INVALID_REQUEST, message)
 }
 
-fn notification(method: &str, params: Option<Value>) -> Message {
+fn notification(method: &str, params: Option<&Value>) -> Message {
     match method {
         "notifications/initialized" => {
             Message::Notification(ClientNotification::InitializedNotification(InitializedNotification {
@@ -61,7 +61,7 @@ fn notification(method: &str, params: Option<Value>) -> Message {
                 extensions: Extensions::new(),
             }))
         }
-        "notifications/cancelled" => params.as_ref().and_then(|params| request_id(params.get("requestId")?)).map_or(
+        "notifications/cancelled" => params.and_then(|params| request_id(params.get("requestId")?)).map_or(
             // Without an id there is nothing to cancel.
             Message::Nothing,
             Message::Cancel,

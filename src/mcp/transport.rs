@@ -73,10 +73,10 @@ impl Lines {
                 self.pass(&request).map_err(refuse)?;
                 let ours = self.ledger.enter(&theirs);
                 let ours = ours.ok_or_else(|| refuse("a request with this id is still being answered"))?;
-                if let ClientRequest::CallToolRequest(call) = &mut request {
+                if let ClientRequest::CallToolRequest(call) = request.as_mut() {
                     call.extensions.insert(LineBytes(line.len()));
                 }
-                Ok(Some(JsonRpcMessage::request(request, ours)))
+                Ok(Some(JsonRpcMessage::request(*request, ours)))
             }
         }
     }
