@@ -6,6 +6,7 @@ pub mod broker;
 pub mod cli;
 pub mod host;
 pub mod launch;
+pub mod mcp;
 pub mod path;
 pub mod plan;
 pub mod policy;
