@@ -92,7 +92,7 @@ impl Operation for Resize {
 
     async fn carry_out(call: Call<'_>, params: ResizeParams) -> Result<ResizeAnswer, Refused> {
         let ResizeParams { proc_id, rows, cols } = params;
-        call.broker.resize(&proc_id, Size { rows, cols })?;
+        call.broker.resize(&proc_id, Size { rows, cols }).await?;
         Ok(ResizeAnswer { rows, cols })
     }
 
