@@ -20,7 +20,7 @@ mod disk_tests;
 #[cfg(test)]
 mod model_tests;
 #[cfg(test)]
-mod tests;
+pub(in crate::broker) mod tests;
 
 pub use bounds::{Bounds, Overflow, Room, Totals};
 pub use lines::{Lines, Page};
