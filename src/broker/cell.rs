@@ -109,13 +109,13 @@ impl Cell {
 
     /// Takes one answer of the launcher and keeps the process for [`Cell::take`].
     pub fn collect(&mut self) -> Result<(), Trouble> {
-        let ready = self.next()?;
+        let ready = self.hear()?;
         self.ready.push_back(ready);
         Ok(())
     }
 
     /// One answer of the launcher: a process that is ready, or why it is not.
-    pub fn next(&mut self) -> Result<Ready, Trouble> {
+    pub fn hear(&mut self) -> Result<Ready, Trouble> {
         let (message, descriptors) = self.receive()?;
         self.coming = self.coming.saturating_sub(1);
         match message {

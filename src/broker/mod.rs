@@ -9,6 +9,7 @@ mod beginning;
 pub mod capture;
 pub mod cell;
 pub mod config;
+mod ends;
 mod face;
 pub mod fault;
 mod health;

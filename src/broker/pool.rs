@@ -118,7 +118,7 @@ async fn listen(answers: AsyncFd<OwnedFd>, shared: Arc<Mutex<Shared>>) {
         guard.clear_ready();
         let mut shared = lock(&shared);
         while let Some(cell) = shared.cell.as_mut().filter(|cell| cell.has_answer()) {
-            let answer = cell.next();
+            let answer = cell.hear();
             let lost = answer.as_ref().err().is_some_and(|trouble| trouble.stage.is_none());
             shared.deliver(answer);
             if lost {

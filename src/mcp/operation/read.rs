@@ -73,7 +73,11 @@ pub struct Answer {
     #[serde(skip_serializing_if = "Option::is_none")]
     chunks: Option<Vec<Chunk>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    screen: Option<Screen>,
+    screen: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    screen_cursor: Option<Place>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    screen_title: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     invalid_utf8: Option<usize>,
     state: &'static str,
@@ -108,13 +112,9 @@ struct Chunk {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(inline)]
-struct Screen {
-    rows: u16,
-    cols: u16,
-    lines: Vec<String>,
-    cursor_row: u16,
-    cursor_col: u16,
-    title: String,
+struct Place {
+    row: u16,
+    col: u16,
 }
 
 impl Operation for Read {
@@ -213,7 +213,13 @@ impl Answer {
             Content::Chunks(chunks) => {
                 answer.chunks = Some(chunks.iter().map(|chunk| Chunk::of(chunk, &mut shown)).collect());
             }
-            Content::Screen(screen) => answer.screen = Some(screen.into()),
+            Content::Screen(screen) => {
+                let (row, col) = screen.cursor;
+                answer.screen_cursor = Some(Place { row, col });
+                answer.screen_title = Some(screen.title).filter(|title| !title.is_empty());
+                // Rows below the last that has anything on it say nothing.
+                answer.screen = Some(screen.lines.join("\n").trim_end_matches('\n').to_owned());
+            }
         }
         answer.invalid_utf8 = shown.invalid_utf8();
         answer
@@ -231,13 +237,5 @@ impl Chunk {
     fn of(chunk: &answer::Chunk, shown: &mut Shown) -> Self {
         let data = shown.bytes(&chunk.data);
         Chunk { seq: chunk.seq, stream: chunk.stream.name(), ts: rfc3339(chunk.at), data }
-    }
-}
-
-impl From<answer::Screen> for Screen {
-    fn from(screen: answer::Screen) -> Self {
-        let (cursor_row, cursor_col) = screen.cursor;
-        let answer::Screen { rows, cols, lines, title, .. } = screen;
-        Screen { rows, cols, lines, cursor_row, cursor_col, title }
     }
 }
