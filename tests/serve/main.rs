@@ -1,0 +1,31 @@
+//! `stockade serve` through its pipes: the wire, every tool, every bound, and what is left when it ends.
+
+#[path = "../support/ends.rs"]
+#[expect(dead_code, reason = "each test file uses its own part of this")]
+mod ends;
+#[path = "../support/mcp.rs"]
+mod mcp;
+#[path = "../support/schema.rs"]
+mod schema;
+#[path = "../support/site.rs"]
+mod site;
+#[path = "../support/mod.rs"]
+mod support;
+
+mod bad_input;
+mod bytes;
+mod config;
+mod ends_of_runs;
+mod faults;
+mod flood;
+mod lifecycle;
+mod limits;
+mod process;
+mod progress;
+mod reading;
+mod restart;
+mod run;
+mod session;
+mod surface;
+mod terminal;
+mod wire;
