@@ -7,6 +7,7 @@ use crate::shell::{About, Result, find_program, in_ci, repo, run, run_quietly};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
 
 const NPM: &str = "https://registry.npmjs.org/npm/-/npm-10.9.4.tgz";
 const NPM_SHA256: &str = "4bfba8a0c823024d1926ec9d97a37a00eb60fd2adf44b3d34a686fc32e8f51e4";
@@ -44,8 +45,11 @@ fn fetch(dir: &Path) -> Result {
     if dir.exists() {
         fs::remove_dir_all(dir).about(dir.display())?;
     }
-    fetch_python(dir, &pins[0])?;
-    fetch_node(dir, &pins[1..])?;
+    thread::scope(|scope| {
+        let python = scope.spawn(|| fetch_python(dir, &pins[0]));
+        let node = fetch_node(dir, &pins[1..]);
+        python.join().map_err(|_| "fetching for Python panicked")?.and(node)
+    })?;
     // Read by another user than the one who fetched.
     run_quietly(Command::new("chmod").args(["-R", "a+rX"]).arg(dir))?;
     fs::write(&stamp, wanted).about(stamp.display())

@@ -16,6 +16,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 
 pub const USAGE: &str = "test [--as root|user|both] [FILTER…]   all tests, as root and as an ordinary user";
 
@@ -49,8 +50,11 @@ pub fn run(words: &[String]) -> Result {
 pub fn carry_out(words: &[String], plan: &Plan) -> Result {
     let (wanted, filters) = parse(words, plan.usage)?;
     packages::ensure()?;
-    let built = stage::build()?;
-    let clients = clients::ensure()?;
+    let (built, clients) = thread::scope(|scope| {
+        let fetched = scope.spawn(clients::ensure);
+        (stage::build(), fetched.join())
+    });
+    let (built, clients) = (built?, clients.map_err(|_| "fetching the clients panicked")??);
     let _turn = turn::take()?;
     clear_stale()?;
     let place = Place::make(&built, plan, clients.as_deref())?;
