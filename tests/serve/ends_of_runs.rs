@@ -1,7 +1,8 @@
 //! How commands end, and that each end is told truly: every reason, with everything the command started dead.
 
 use crate::ends::{eventually, marker, processes_with};
-use crate::mcp::{Client, PATIENCE};
+use crate::mcp::Client;
+use crate::server::PATIENCE;
 use crate::site::Site;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;

@@ -4,7 +4,8 @@
 //! than asked by a library loaded before the server's own (`shim.c`).
 
 use crate::ends::{eventually, marker, processes_with};
-use crate::mcp::{Client, PATIENCE};
+use crate::mcp::Client;
+use crate::server::PATIENCE;
 use crate::site::Site;
 use crate::support::is_root;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};

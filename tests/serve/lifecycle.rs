@@ -1,7 +1,8 @@
 //! The server's own life: however it ends, it ends soon and nothing is left.
 
 use crate::ends::{children_of, eventually, marker, processes_with};
-use crate::mcp::{Client, PATIENCE};
+use crate::mcp::Client;
+use crate::server::PATIENCE;
 use crate::site::Site;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -30,7 +31,7 @@ fn busy(site: &Site, marker: &str) -> Client {
 type End = (&'static str, fn(&mut Client), Option<i32>);
 
 const ENDS: &[End] = &[
-    ("end of input", Client::hang_up, Some(0)),
+    ("end of input", |client| client.hang_up(), Some(0)),
     (
         "end of input in the middle of a message",
         |client| {
@@ -74,10 +75,13 @@ fn however_it_ends_it_ends_soon_and_nothing_is_left() {
 #[test]
 fn an_end_before_the_first_word_is_clean() {
     let site = Site::new();
-    let ends: [fn(&mut Client); 2] = [Client::hang_up, |client| {
-        client.raw(b"{\"jsonrpc\"");
-        client.hang_up();
-    }];
+    let ends: [fn(&mut Client); 2] = [
+        |client| client.hang_up(),
+        |client| {
+            client.raw(b"{\"jsonrpc\"");
+            client.hang_up();
+        },
+    ];
     for end in ends {
         let mut client = site.open_silent();
         end(&mut client);

@@ -1,7 +1,8 @@
 //! Bounds on what one agent can pile up: processes, finished ones, time, sessions. Each is named when it is reached.
 
 use crate::ends::{SOON, eventually, marker, processes_with};
-use crate::mcp::{Client, PATIENCE};
+use crate::mcp::Client;
+use crate::server::PATIENCE;
 use crate::site::Site;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};

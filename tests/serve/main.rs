@@ -7,6 +7,8 @@ mod ends;
 mod mcp;
 #[path = "../support/schema.rs"]
 mod schema;
+#[path = "../support/server.rs"]
+mod server;
 #[path = "../support/site.rs"]
 mod site;
 #[path = "../support/mod.rs"]

@@ -1,7 +1,8 @@
 //! Managed processes over pipes: start, send, signal, stop, list, remove.
 
 use crate::ends::{eventually, marker, processes_with};
-use crate::mcp::{Client, PATIENCE};
+use crate::mcp::Client;
+use crate::server::PATIENCE;
 use crate::site::Site;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};

@@ -149,7 +149,7 @@ fn lines_have_numbers_and_streams_and_times() {
             (&json!(11), Some("stdout"), Some("line 11")),
         ]
     );
-    assert!(lines.windows(2).all(|pair| pair[0]["ts"].to_string() <= pair[1]["ts"].to_string()), "{got}");
+    assert!(lines.windows(2).all(|pair| pair[0]["ts"].as_str() <= pair[1]["ts"].as_str()), "{got}");
     let tail = read(&mut client, &proc_id, json!({ "tail_lines": 3, "format": "lines" }));
     let numbers: Vec<_> = tail["lines"].as_array().expect("lines").iter().map(|line| line["number"].clone()).collect();
     assert_eq!(numbers, [98, 99, 100]);

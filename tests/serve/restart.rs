@@ -1,7 +1,8 @@
 //! After the broker was killed: what it knew is read back, exactly; and two brokers of one agent get along.
 
 use crate::ends::{SOON, eventually, groups_of, marker, processes_with};
-use crate::mcp::{Client, PATIENCE};
+use crate::mcp::Client;
+use crate::server::PATIENCE;
 use crate::site::Site;
 use serde_json::{Value, json};
 use std::fs;

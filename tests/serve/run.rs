@@ -1,7 +1,8 @@
 //! `run`: a command to its end, or until it goes on as a managed process.
 
 use crate::ends::{eventually, marker, processes_with};
-use crate::mcp::{Client, PATIENCE};
+use crate::mcp::Client;
+use crate::server::PATIENCE;
 use crate::site::Site;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};

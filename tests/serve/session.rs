@@ -1,7 +1,8 @@
 //! Sessions: a working directory and variables that last, and processes that go together.
 
 use crate::ends::{eventually, marker, processes_with};
-use crate::mcp::{Client, PATIENCE};
+use crate::mcp::Client;
+use crate::server::PATIENCE;
 use crate::site::Site;
 use serde_json::{Value, json};
 

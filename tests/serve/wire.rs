@@ -1,6 +1,7 @@
 //! The wire: whatever comes in, the server answers as the protocol says and goes on. One row per attack.
 
-use crate::mcp::{Client, PATIENCE, is_response};
+use crate::mcp::{Client, is_response};
+use crate::server::PATIENCE;
 use crate::site::Site;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};

@@ -1,7 +1,8 @@
 //! Many at once, many in a row, and more output than anyone reads.
 
 use crate::ends::{SOON, eventually, is_alive, marker, processes_with};
-use crate::mcp::{Client, PATIENCE};
+use crate::mcp::Client;
+use crate::server::PATIENCE;
 use crate::site::Site;
 use crate::times;
 use serde_json::{Value, json};

@@ -10,6 +10,9 @@ mod ends;
 mod mcp;
 #[path = "../support/schema.rs"]
 mod schema;
+#[path = "../support/server.rs"]
+#[expect(dead_code, reason = "each test file uses its own part of this")]
+mod server;
 #[path = "../support/site.rs"]
 #[expect(dead_code, reason = "each test file uses its own part of this")]
 mod site;
