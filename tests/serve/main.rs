@@ -15,9 +15,11 @@ mod site;
 mod support;
 
 mod bad_input;
+mod bounds;
 mod bytes;
 mod config;
 mod ends_of_runs;
+mod failing_calls;
 mod faults;
 mod flood;
 mod lifecycle;
@@ -30,4 +32,6 @@ mod run;
 mod session;
 mod surface;
 mod terminal;
+mod tool_lists;
 mod wire;
+mod wire_load;
