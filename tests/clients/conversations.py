@@ -53,7 +53,9 @@ class Talk:
 
 async def python3(client):
     for pty in (False, True):
-        talk = await Talk.begin(client, ["python3", "-iq"], ">>> $", pty=pty)
+        # The prompt goes to stderr; in one pipe it keeps its place behind the answer.
+        argv = ["python3", "-iq"] if pty else ["sh", "-c", "exec python3 -iq 2>&1"]
+        talk = await Talk.begin(client, argv, ">>> $", pty=pty)
         expect("42" in await talk.ask("6 * 7", ">>> $"))
         await talk.ask("import math; x = math.factorial(20)", ">>> $")
         expect("2432902008176640000" in await talk.ask("x", ">>> $"), "it remembers")

@@ -61,7 +61,6 @@ fn a_looser_value_is_refused_and_changes_nothing() {
         ("syscalls.allow", json!(["debug"])),
         ("identity.host_user", json!("root")),
         ("agent", json!("other")),
-        ("tools.system", json!(true)),
         ("no.such.key", json!(1)),
         ("limits.inline_bytes", json!("lots")),
         ("limits.inline_bytes", json!(-1)),

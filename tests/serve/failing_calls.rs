@@ -49,11 +49,11 @@ fn killed_at_any_write_what_was_acknowledged_is_there_after_the_restart() {
         drop(client);
         let mut next = site.open();
         let list = next.ok("proc_list", json!({}))["processes"].take();
-        for (proc_id, text) in acknowledged {
-            let listed = list.as_array().expect("a list").iter().find(|entry| entry["proc_id"] == proc_id);
-            assert_eq!(listed.map(|entry| &entry["reason"]), Some(&json!("exit")), "write {when}: {proc_id}: {list}");
-            let read = next.ok("proc_read", json!({ "proc_id": proc_id, "cursor": 0 }));
-            assert_eq!(read["output"], text, "write {when}");
+        for told in acknowledged {
+            let listed = list.as_array().expect("a list").iter().find(|entry| entry["proc_id"] == told["proc_id"]);
+            assert_eq!(listed.map(|entry| &entry["reason"]), Some(&told["reason"]), "write {when}: {told}");
+            let read = next.ok("proc_read", json!({ "proc_id": told["proc_id"], "cursor": 0 }));
+            assert_eq!(read["output"], told["stdout"], "write {when}: {told}");
         }
     }
     assert!(killed >= 6, "only {killed} were killed in the middle");
@@ -61,8 +61,8 @@ fn killed_at_any_write_what_was_acknowledged_is_there_after_the_restart() {
 
 const ROUNDS: usize = 8;
 
-/// Runs what can be run; the ids and output that were acknowledged.
-fn talk_until_it_dies(client: &mut Client) -> Vec<(Value, String)> {
+/// Runs what can be run; the ends that were acknowledged.
+fn talk_until_it_dies(client: &mut Client) -> Vec<Value> {
     let mut acknowledged = Vec::new();
     let hello =
         json!({ "protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
@@ -79,7 +79,7 @@ fn talk_until_it_dies(client: &mut Client) -> Vec<(Value, String)> {
         let Some(answer) = ask("tools/call", json!({ "name": "run", "arguments": arguments })) else { break };
         let content = &answer["result"]["structuredContent"];
         if content["state"] == "exited" {
-            acknowledged.push((content["proc_id"].clone(), format!("number {number}\n")));
+            acknowledged.push(content.clone());
         }
     }
     acknowledged

@@ -1,6 +1,8 @@
 //! More output than is kept: counted to the byte, kept exactly, and nobody else's trouble.
 
+use crate::ends::eventually;
 use crate::mcp::Client;
+use crate::server::PATIENCE;
 use crate::site::Site;
 use serde_json::{Value, json};
 use std::fs;
@@ -82,25 +84,27 @@ fn nothing_is_dropped_below_the_cap() {
 
 #[test]
 fn a_policy_may_hold_the_writer_up_instead() {
+    const CAP: u64 = 256 << 10;
     let site = Site::with("[limits]\noutput_bytes = \"256K\"\noutput_overflow = \"pause\"");
     let mut client = site.open();
     let started = client.ok("proc_start", json!({ "argv": numbered(300_000), "initial_read_timeout_ms": 0 }));
     let proc_id = &started["proc_id"];
-    let mut before = 0;
-    // It has come to rest when nothing new comes for a while.
-    let deadline = Instant::now() + Duration::from_secs(20);
-    loop {
-        let read = client.ok("proc_read", json!({ "proc_id": proc_id, "until": "never", "timeout_ms": 500 }));
-        let total = read["total_bytes"].as_u64().expect("a number");
+    let total = |client: &mut Client| {
+        let read = client.ok("proc_read", json!({ "proc_id": proc_id, "tail_lines": 1, "timeout_ms": 0 }));
         assert_eq!((&read["state"], &read["dropped_bytes"]), (&json!("running"), &json!(0)), "{read:.300}");
-        assert!(total <= 256 << 10 && Instant::now() < deadline, "{total}");
-        if total == before {
-            break;
-        }
-        before = total;
-    }
+        read["total_bytes"].as_u64().expect("a number")
+    };
+    eventually("it is full", PATIENCE, || total(&mut client) == CAP);
+    let more = client.ok("proc_read", json!({ "proc_id": proc_id, "cursor": CAP, "timeout_ms": 500 }));
+    assert_eq!((&more["output"], total(&mut client)), (&json!(""), CAP), "it waits");
     let (first, text) = kept(&mut client, proc_id);
-    assert!(first == 0 && text.len() as u64 == before && text.starts_with("000000000\n000000001\n"));
+    assert_eq!((first, text.len() as u64, &text[..20]), (0, CAP, "000000000\n000000001\n"));
+    client.ok("proc_remove", json!({ "proc_id": proc_id, "output_only": true }));
+    let more = client.ok("proc_read", json!({ "proc_id": proc_id, "cursor": CAP, "timeout_ms": 5000, "until": "\n" }));
+    assert!(
+        more["output"].as_str().is_some_and(|text| text.starts_with("26214\n000026215\n")),
+        "it goes on: {more:.300}"
+    );
     assert_eq!(client.ok("proc_stop", json!({ "proc_id": proc_id }))["success"], true);
 }
 

@@ -26,8 +26,9 @@ fn a_session_holds_so_many_running_processes() {
     sleeper(&mut client, "default");
     let (code, message) = refusal(&mut client, "default");
     assert!(code == "PROC_LIMIT_EXCEEDED" && message.contains("per_session") && message.contains('2'), "{message}");
-    let (code, _) = client.refused("run", json!({ "argv": ["true"] }));
-    assert_eq!(code, "PROC_LIMIT_EXCEEDED", "a run is a process too");
+    let (code, _) = client.refused("run", json!({ "argv": ["sleep", "1000"], "background": true }));
+    assert_eq!(code, "PROC_LIMIT_EXCEEDED", "a run in the background is one too");
+    assert_eq!(client.ok("run", json!({ "argv": ["true"] }))["exit_code"], 0, "one that is waited for is not");
     sleeper(&mut client, "other");
     client.ok("proc_stop", json!({ "proc_id": first }));
     sleeper(&mut client, "default");
@@ -41,6 +42,8 @@ fn all_sessions_together_hold_so_many() {
     for session in ["default", "default", "other"] {
         sleeper(&mut client, session);
     }
+    let (code, _) = client.refused("run", json!({ "argv": ["true"] }));
+    assert_eq!(code, "PROC_LIMIT_EXCEEDED", "here every command counts");
     let (code, message) = refusal(&mut client, "other");
     assert!(code == "PROC_LIMIT_EXCEEDED" && message.contains("total") && message.contains('3'), "{code}: {message}");
     client.ok("proc_stop", json!({ "session": "default" }));
@@ -81,7 +84,7 @@ fn finished_processes_are_kept_for_their_time_and_no_longer() {
     let ended = client.ok("run", json!({ "argv": ["echo", "kept"] }))["proc_id"].clone();
     let read = client.ok("proc_read", json!({ "proc_id": ended, "cursor": 0 }));
     assert_eq!(read["output"], "kept\n", "control");
-    eventually("it is forgotten", Duration::from_secs(6), || {
+    eventually("it is forgotten", Duration::from_secs(40), || {
         client.ok("proc_read", json!({ "proc_id": ended, "timeout_ms": 0 }))["state"] == "no_such_process"
     });
     assert_eq!(ids(&client.ok("proc_list", json!({}))["processes"]), [running.to_string()]);

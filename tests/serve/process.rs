@@ -26,7 +26,7 @@ fn a_start_shows_the_first_output_and_who_it_is() {
     let started = client.ok("proc_start", json!({ "command": script, "until": "ready\n" }));
     assert_eq!((&started["state"], &started["first_output"]), (&json!("running"), &json!("ready\n")), "{started}");
     assert_eq!(started["next_cursor"], 6);
-    assert!(started["proc_id"].as_str().is_some_and(|id| id.starts_with("p-")), "{started}");
+    assert!(started["proc_id"].as_str().is_some_and(|id| id.starts_with('p')), "{started}");
     eventually("it runs", PATIENCE, || processes_with(&marker).len() == 1);
     let pid = started["pid"].as_u64().expect("a number");
     assert!(std::path::Path::new(&format!("/proc/{pid}")).exists(), "{started}");
@@ -85,7 +85,8 @@ fn what_is_sent_is_what_arrives() {
 fn a_question_and_its_answer_are_one_call() {
     let site = Site::new();
     let mut client = site.open();
-    let proc_id = start(&mut client, json!({ "argv": ["python3", "-iq"], "until": ">>> " }));
+    // The prompt goes to stderr; in one pipe it keeps its place behind the answer.
+    let proc_id = start(&mut client, json!({ "command": "exec python3 -iq 2>&1", "until": ">>> " }));
     let ask = json!({ "proc_id": proc_id, "input": "6 * 7", "wait_ms": 10_000, "until": ">>> $" });
     let sent = client.ok("proc_send", ask);
     assert!(sent["output"].as_str().is_some_and(|text| text.contains("42\n")), "{sent}");
@@ -207,15 +208,15 @@ fn a_stop_may_ask_with_another_signal() {
 fn stopping_what_is_not_there_is_an_answer_and_no_error() {
     let site = Site::new();
     let mut client = site.open();
-    let answer = client.ok("proc_stop", json!({ "proc_id": "p-0000000000000000" }));
+    let answer = client.ok("proc_stop", json!({ "proc_id": "p_0000000000000000" }));
     assert_eq!((&answer["success"], &answer["state"]), (&json!(false), &json!("no_such_process")), "{answer}");
-    let read = client.ok("proc_read", json!({ "proc_id": "p-0000000000000000" }));
+    let read = client.ok("proc_read", json!({ "proc_id": "p_0000000000000000" }));
     assert_eq!(read["state"], "no_such_process", "{read}");
     for (tool, arguments) in [
-        ("proc_send", json!({ "proc_id": "p-0000000000000000", "input": "x" })),
-        ("proc_signal", json!({ "proc_id": "p-0000000000000000", "signal": "INT" })),
-        ("proc_resize", json!({ "proc_id": "p-0000000000000000", "rows": 10, "cols": 10 })),
-        ("proc_remove", json!({ "proc_id": "p-0000000000000000" })),
+        ("proc_send", json!({ "proc_id": "p_0000000000000000", "input": "x" })),
+        ("proc_signal", json!({ "proc_id": "p_0000000000000000", "signal": "INT" })),
+        ("proc_resize", json!({ "proc_id": "p_0000000000000000", "rows": 10, "cols": 10 })),
+        ("proc_remove", json!({ "proc_id": "p_0000000000000000" })),
     ] {
         assert_eq!(client.refused(tool, arguments).0, "PROCESS_NOT_FOUND", "{tool}");
     }

@@ -88,7 +88,7 @@ fn a_clean_end_of_the_server_is_remembered_too() {
     client.wait(PATIENCE);
     let mut client = site.open();
     let listed = entry(&mut client, &proc_id);
-    assert_eq!((&listed["state"], &listed["reason"]), (&json!("exited"), &json!("broker_restart")), "{listed}");
+    assert_eq!((&listed["state"], &listed["reason"]), (&json!("exited"), &json!("stopped")), "{listed}");
     assert_eq!(whole_output(&mut client, &proc_id), "said\n");
 }
 
@@ -109,7 +109,7 @@ fn ids_are_not_used_again_and_cannot_be_guessed() {
     let ids: Vec<&String> = seen.iter().collect();
     // Sorted, so neighbours share the most. Thirty random ids hardly ever share three digits.
     let longest = ids.windows(2).map(|pair| common(pair[0], pair[1])).max();
-    assert!(longest <= Some("p-".len() + 4), "{ids:?}");
+    assert!(longest <= Some("p_".len() + 4), "{ids:?}");
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn an_unknown_id_and_another_agents_get_the_same_answer() {
     let (mut ours, mut theirs) = (site.open(), other.open());
     let running = theirs.ok("proc_start", json!({ "argv": ["cat"], "initial_read_timeout_ms": 0 }))["proc_id"].clone();
     let ended = theirs.ok("run", json!({ "argv": ["echo", "secret"] }))["proc_id"].clone();
-    let unknown = json!(format!("p-{}", "0".repeat(running.as_str().expect("an id").len() - 2)));
+    let unknown = json!(format!("p_{}", "0".repeat(running.as_str().expect("an id").len() - 2)));
     for (tool, rest) in [
         ("proc_read", json!({})),
         ("proc_read", json!({ "cursor": 0, "until": "secret" })),

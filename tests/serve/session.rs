@@ -51,15 +51,20 @@ fn a_session_that_is_not_open_is_not_found() {
 }
 
 #[test]
-fn a_name_is_taken_once() {
+fn opening_again_changes_what_is_said_and_keeps_the_rest() {
     let site = Site::new();
+    let inside = site.workspace.directory("inside");
     let mut client = site.open();
-    client.ok("session_open", json!({ "session": "one" }));
-    let (code, message) = client.refused("session_open", json!({ "session": "one" }));
-    assert!(code == "ALREADY_EXISTS" && message.contains("one"), "{code}: {message}");
-    assert_eq!(client.refused("session_open", json!({ "session": "default" })).0, "ALREADY_EXISTS");
+    client.ok("session_open", json!({ "session": "one", "env": { "KEPT": "yes" } }));
+    client.ok("proc_start", json!({ "argv": ["sleep", "1000"], "session": "one", "initial_read_timeout_ms": 0 }));
+    assert_eq!(client.ok("session_open", json!({ "session": "one", "cwd": inside }))["cwd"], json!(inside));
+    let ran = client.ok("run", json!({ "command": "pwd; echo $KEPT", "session": "one" }));
+    assert_eq!(ran["stdout"], format!("{}\nyes\n", inside.display()));
+    assert_eq!(listed(&mut client, "one")["running"], 1, "and its processes");
     client.ok("session_close", json!({ "session": "one", "processes": "stop" }));
     client.ok("session_open", json!({ "session": "one" }));
+    let ran = client.ok("run", json!({ "command": "echo [$KEPT]", "session": "one" }));
+    assert_eq!(ran["stdout"], "[]\n", "a new one of that name begins anew");
 }
 
 #[test]

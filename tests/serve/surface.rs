@@ -96,10 +96,8 @@ fn schemas_are_flat_and_portable() {
             assert!(plain, "{name}");
             for side in ["inputSchema", "outputSchema"] {
                 assert_eq!(tool[side]["type"], "object", "{name}: {side}");
-                assert!(tool[side]["properties"].is_object(), "{name}: {side}");
                 unportable(&format!("{name}.{side}"), &tool[side], &mut found);
             }
-            assert_eq!(tool["inputSchema"]["additionalProperties"], false, "{name} says that it takes nothing else");
         }
         assert!(found.is_empty(), "{}", found.join("\n"));
     }

@@ -44,7 +44,8 @@ fn the_size_is_what_was_asked_for_and_can_be_changed() {
         let mut arguments = arguments;
         arguments["argv"] = json!(["stty", "size"]);
         let proc_id = start(&mut client, arguments);
-        assert!(sees(&mut client, &proc_id, "\\d+ \\d+").contains(expected));
+        let read = client.ok("proc_read", json!({ "proc_id": proc_id, "cursor": 0, "until": "\n" }));
+        assert_eq!(read["output"], format!("{expected}\r\n"), "{read}");
     }
     let script = "trap 'stty size' WINCH; echo ready; while :; do sleep 0.01; done";
     let proc_id = start(&mut client, json!({ "command": script, "until": "ready", "initial_read_timeout_ms": 5000 }));
@@ -70,11 +71,11 @@ fn keys_that_mean_signals_are_signals() {
     let proc_id =
         start(&mut client, json!({ "argv": ["bash", "--norc"], "env": { "PS1": "prompt> " }, "until": "prompt> " }));
     client.ok("proc_send", json!({ "proc_id": proc_id, "input": "echo begun; sleep 1000" }));
-    sees(&mut client, &proc_id, "begun\r\n");
+    sees(&mut client, &proc_id, "begun\n");
     client.ok("proc_send", json!({ "proc_id": proc_id, "input": "\u{3}", "newline": false }));
     sees(&mut client, &proc_id, "prompt> ");
     client.ok("proc_send", json!({ "proc_id": proc_id, "input": "echo code $?" }));
-    sees(&mut client, &proc_id, "code 130\r\n");
+    sees(&mut client, &proc_id, "code 130\n");
     let sent = client.ok("proc_send", json!({ "proc_id": proc_id, "input": "exit 7", "wait_ms": 10_000 }));
     assert_eq!((&sent["state"], &sent["exit_code"]), (&json!("exited"), &json!(7)), "{sent}");
 }

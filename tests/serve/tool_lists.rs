@@ -23,7 +23,7 @@ fn readable(client: &mut Client) -> String {
         for (side, arrow) in [("inputSchema", "<"), ("outputSchema", ">")] {
             let required: Vec<&str> =
                 tool[side]["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-            for (name, schema) in tool[side]["properties"].as_object().expect("properties") {
+            for (name, schema) in tool[side]["properties"].as_object().into_iter().flatten() {
                 let mut schema = schema.clone();
                 let fields = schema.as_object_mut().expect("a schema");
                 fields.remove("description");
