@@ -10,6 +10,6 @@ use stockade::{cli, launch};
 fn main() -> ExitCode {
     let first = words::argument(1).map_or(&b""[..], |word| word.to_bytes());
     let rest = (2..).map_while(words::argument).map(|word| word.to_bytes());
-    let launcher = if cli::needs_launcher(first, rest) { launch::start().ok() } else { None };
+    let launcher = if cli::needs_launcher(first, rest) { launch::start(drop).ok() } else { None };
     ExitCode::from(cli::main(launcher))
 }

@@ -45,6 +45,7 @@ pub enum FromLauncher {
     /// Descriptors: door, leash, pidfd, then the gauges.
     Ready {
         cell: u32,
+        pid: i32,
         gauges: Option<serde_json::Value>,
     },
     PrepareFailed {
@@ -86,6 +87,7 @@ pub enum Stage {
     JoinCell,
     MountProc,
     MaskProc,
+    CoverHidden,
     Rlimit,
     Identity,
     Capabilities,
@@ -105,7 +107,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    const ALL: [Stage; 32] = [
+    const ALL: [Stage; 33] = [
         Stage::Clone,
         Stage::MapIdentity,
         Stage::Source,
@@ -123,6 +125,7 @@ impl Stage {
         Stage::JoinCell,
         Stage::MountProc,
         Stage::MaskProc,
+        Stage::CoverHidden,
         Stage::Rlimit,
         Stage::Identity,
         Stage::Capabilities,
@@ -237,7 +240,11 @@ impl CommandHeader {
         }
         bytes[16..18].copy_from_slice(&self.rows.to_ne_bytes());
         bytes[18..20].copy_from_slice(&self.cols.to_ne_bytes());
-        bytes[20] = u8::from(self.task == Task::Attempt);
+        bytes[20] = match self.task {
+            Task::Execute => 0,
+            Task::Attempt => 1,
+            Task::Work => 2,
+        };
         bytes
     }
 
@@ -251,7 +258,11 @@ impl CommandHeader {
             variables: word(12),
             rows: half(16),
             cols: half(18),
-            task: if bytes[20] == 0 { Task::Execute } else { Task::Attempt },
+            task: match bytes[20] {
+                0 => Task::Execute,
+                1 => Task::Attempt,
+                _ => Task::Work,
+            },
         }
     }
 }

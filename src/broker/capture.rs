@@ -1,21 +1,12 @@
 //! Output kept within a bound: the head, the tail, and between them the lines that look like errors.
 
-use serde::Serialize;
+use super::render::{self, Highlights};
 use std::collections::VecDeque;
 
-/// How many highlighted lines are kept, and how much of each.
-const MAX_HIGHLIGHTS: usize = 20;
-const MAX_LINE: usize = 200;
+pub use super::render::Highlight;
 
-/// What makes a line worth showing when it would be cut away.
-const SIGNS: &[&str] =
-    &["error", "fatal", "panic", "traceback", "exception", "failed", "undefined", "denied", "segfault"];
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Highlight {
-    pub line: u64,
-    pub text: String,
-}
+/// How much of a line is looked at for signs of an error.
+const MAX_LOOK: usize = 1024;
 
 /// One stream, bounded.
 #[derive(Debug)]
@@ -26,7 +17,7 @@ pub struct Capture {
     total: u64,
     lines: u64,
     current: Vec<u8>,
-    highlights: Vec<Highlight>,
+    highlights: Highlights,
 }
 
 /// What a reply shows of a stream.
@@ -49,7 +40,7 @@ impl Capture {
             total: 0,
             lines: 0,
             current: Vec::new(),
-            highlights: Vec::new(),
+            highlights: Highlights::default(),
         }
     }
 
@@ -69,24 +60,18 @@ impl Capture {
 
     fn scan(&mut self, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let room = MAX_LINE.saturating_sub(self.current.len()).min(piece.len());
+            let room = MAX_LOOK.saturating_sub(self.current.len()).min(piece.len());
             self.current.extend_from_slice(&piece[..room]);
             if piece.ends_with(b"\n") {
-                self.lines += 1;
                 self.judge_line();
             }
         }
     }
 
     fn judge_line(&mut self) {
-        let line = std::mem::take(&mut self.current);
-        if self.highlights.len() < MAX_HIGHLIGHTS {
-            let text = String::from_utf8_lossy(&line).trim_end().to_owned();
-            let low = text.to_lowercase();
-            if SIGNS.iter().any(|sign| low.contains(sign)) {
-                self.highlights.push(Highlight { line: self.lines, text });
-            }
-        }
+        self.lines += 1;
+        self.highlights.look(self.lines, &self.current);
+        self.current.clear();
     }
 
     pub fn show(mut self) -> Shown {
@@ -95,9 +80,9 @@ impl Capture {
         let tail: Vec<u8> = self.tail.drain(..).collect();
         let mut invalid = 0;
         let mut decode = |bytes: &[u8]| {
-            let text = String::from_utf8_lossy(bytes).into_owned();
-            invalid += bytes.utf8_chunks().filter(|chunk| !chunk.invalid().is_empty()).count();
-            text
+            let decoded = render::text(bytes);
+            invalid += decoded.invalid_utf8;
+            decoded.text
         };
         let text = if truncated {
             let cut = self.total - kept;
@@ -106,7 +91,10 @@ impl Capture {
             self.head.extend(tail);
             decode(&self.head)
         };
-        let highlights = if truncated { self.highlights } else { Vec::new() };
+        if !self.current.is_empty() {
+            self.judge_line();
+        }
+        let highlights = if truncated { self.highlights.finish() } else { Vec::new() };
         Shown { text, bytes: self.total, truncated, invalid_utf8: invalid, highlights }
     }
 }

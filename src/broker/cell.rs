@@ -14,7 +14,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::stat::{SFlag, fstat};
 use nix::unistd::fchown;
 use std::collections::VecDeque;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -49,6 +49,8 @@ pub struct Ready {
     pub door: OwnedFd,
     pub leash: OwnedFd,
     pub pidfd: OwnedFd,
+    /// As the host counts.
+    pub pid: i32,
     pub gauges: Option<Gauges>,
     owner: (u32, u32),
 }
@@ -105,19 +107,43 @@ impl Cell {
         }
     }
 
-    /// Takes one answer of the launcher: a process that is ready, or why it is not.
+    /// Takes one answer of the launcher and keeps the process for [`Cell::take`].
     pub fn collect(&mut self) -> Result<(), Trouble> {
+        let ready = self.hear()?;
+        self.ready.push_back(ready);
+        Ok(())
+    }
+
+    /// One answer of the launcher: a process that is ready, or why it is not.
+    pub fn hear(&mut self) -> Result<Ready, Trouble> {
         let (message, descriptors) = self.receive()?;
         self.coming = self.coming.saturating_sub(1);
         match message {
-            FromLauncher::Ready { gauges, .. } => {
-                let ready = Ready::new(descriptors, gauges, self.owner).ok_or_else(|| Trouble::lost("the launcher"))?;
-                self.ready.push_back(ready);
-                Ok(())
+            FromLauncher::Ready { pid, gauges, .. } => {
+                Ready::new(descriptors, pid, gauges, self.owner).ok_or_else(|| Trouble::lost("the launcher"))
             }
             FromLauncher::PrepareFailed { fault, .. } => Err(fault.into()),
             _ => Err(Trouble::lost("the launcher")),
         }
+    }
+
+    /// How many processes were asked for and have not come.
+    pub fn coming(&self) -> usize {
+        self.coming
+    }
+
+    /// Readable when the launcher has something to say, or is gone.
+    pub fn answers(&self) -> Option<BorrowedFd<'_>> {
+        self.launcher.as_ref().map(|launcher| launcher.channel.descriptor())
+    }
+
+    pub fn has_answer(&self) -> bool {
+        self.answers().is_some_and(|answers| readable(answers, Duration::ZERO))
+    }
+
+    /// Gives up what is prepared; the cell stays.
+    pub fn drain(&mut self) -> VecDeque<Ready> {
+        std::mem::take(&mut self.ready)
     }
 
     /// Readable once the launcher is dead.
@@ -169,7 +195,7 @@ fn serve(descriptors: Vec<OwnedFd>, plan: ProxyPlan) -> Result<Proxy, Trouble> {
     })
 }
 
-fn readable(descriptor: std::os::fd::BorrowedFd<'_>, patience: Duration) -> bool {
+fn readable(descriptor: BorrowedFd<'_>, patience: Duration) -> bool {
     let mut watched = [PollFd::new(descriptor, PollFlags::POLLIN)];
     let timeout = PollTimeout::try_from(patience).unwrap_or(PollTimeout::MAX);
     loop {
@@ -181,14 +207,14 @@ fn readable(descriptor: std::os::fd::BorrowedFd<'_>, patience: Duration) -> bool
 }
 
 impl Ready {
-    fn new(descriptors: Vec<OwnedFd>, gauges: Option<serde_json::Value>, owner: (u32, u32)) -> Option<Ready> {
+    fn new(descriptors: Vec<OwnedFd>, pid: i32, gauges: Option<serde_json::Value>, owner: (u32, u32)) -> Option<Ready> {
         let mut descriptors = descriptors.into_iter();
         let (door, leash, pidfd) = (descriptors.next()?, descriptors.next()?, descriptors.next()?);
         let gauges = match gauges {
             Some(kind) => Gauges::from_descriptors(serde_json::from_value(kind).ok()?, descriptors.collect()),
             None => None,
         };
-        Some(Ready { door, leash, pidfd, gauges, owner })
+        Some(Ready { door, leash, pidfd, pid, gauges, owner })
     }
 
     /// Hands the command through the door. Whether it could be executed is told there, or by silence.

@@ -62,6 +62,19 @@ impl fmt::Display for Trouble {
     }
 }
 
+/// What to do about a program that the kernel would not execute.
+pub fn exec_hint(errno: Errno) -> &'static str {
+    match errno {
+        Errno::ENOENT | Errno::ENOTDIR => {
+            "inside a cell there are the system's programs and the policy's roots; a script's interpreter must be there too"
+        }
+        Errno::EACCES => "it is not executable, or the policy's command lists do not let it run",
+        Errno::ENOEXEC => "it is neither a program for this machine nor a script that names its interpreter",
+        Errno::E2BIG => "arguments and environment together are too long",
+        _ => "the kernel would not execute it",
+    }
+}
+
 fn in_words(stage: Stage) -> &'static str {
     match stage {
         Stage::Clone => "making a process",
@@ -81,6 +94,7 @@ fn in_words(stage: Stage) -> &'static str {
         Stage::JoinCell => "joining the cell",
         Stage::MountProc => "mounting a fresh /proc",
         Stage::MaskProc => "covering parts of /proc",
+        Stage::CoverHidden => "covering what the policy hides",
         Stage::Rlimit => "setting rlimits",
         Stage::Identity => "becoming the agent",
         Stage::Capabilities => "dropping capabilities",

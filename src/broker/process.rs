@@ -1,8 +1,9 @@
 //! A started process until everything in it is dead: its end, its deadlines, the signals passed to it.
 //!
-//! Driven by one poll loop that also watches the launcher and whatever signals the caller gives it. Deadlines
-//! are kept here, outside the cell, so that a stopped launcher or a stopped command cannot stretch them.
+//! It waits for nothing itself: `watch` drives it with a poll loop, `supervise` from tokio. Deadlines are kept here,
+//! outside the cell, so that a stopped launcher or a stopped command cannot stretch them.
 
+use super::answer::{End, Reason, Usage};
 use super::cell::Ready;
 use super::fault::Trouble;
 use crate::sys::{Errno, descriptor, process};
@@ -14,41 +15,6 @@ use std::time::{Duration, Instant};
 
 /// Between asking a command to end and killing everything.
 const GRACE: Duration = Duration::from_millis(500);
-
-/// How a process came to its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
-    Exit,
-    Signal,
-    Timeout,
-    IdleTimeout,
-    Memory,
-    /// Someone outside asked for it.
-    Stopped,
-}
-
-impl Reason {
-    pub fn name(self) -> &'static str {
-        match self {
-            Reason::Exit => "exit",
-            Reason::Signal => "signal",
-            Reason::Timeout => "timeout",
-            Reason::IdleTimeout => "idle_timeout",
-            Reason::Memory => "memory",
-            Reason::Stopped => "stopped",
-        }
-    }
-}
-
-/// The end of a process, with everything it started dead.
-#[derive(Debug, Clone)]
-pub struct End {
-    pub reason: Reason,
-    pub exit_code: Option<i32>,
-    pub signal: Option<i32>,
-    pub cpu: Duration,
-    pub max_rss_kib: u64,
-}
 
 /// When a process must end by itself or be ended.
 #[derive(Debug, Clone, Copy)]
@@ -74,7 +40,7 @@ impl Activity {
         self.last.store(self.start.elapsed().as_millis() as u64, Ordering::Relaxed);
     }
 
-    fn idle_since(&self) -> Instant {
+    pub fn idle_since(&self) -> Instant {
         self.start + Duration::from_millis(self.last.load(Ordering::Relaxed))
     }
 }
@@ -85,27 +51,18 @@ impl Default for Activity {
     }
 }
 
-/// What the caller's own events ask for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wish {
-    Nothing,
-    /// Pass the signal on, and kill after a grace time.
-    End(i32),
-    Kill,
-}
-
 #[derive(Debug)]
 pub struct Process<'a> {
-    ready: &'a Ready,
-    launcher: Option<BorrowedFd<'a>>,
+    pub(super) ready: &'a Ready,
+    pub(super) launcher: Option<BorrowedFd<'a>>,
     deadlines: Deadlines,
     activity: &'a Activity,
     started: Instant,
     /// Why it is being ended, and when it will be killed.
     ending: Option<(Reason, Instant)>,
-    told: Option<FromInit>,
+    pub(super) told: Option<FromInit>,
     failed: Option<Trouble>,
-    door_open: bool,
+    pub(super) door_open: bool,
 }
 
 impl<'a> Process<'a> {
@@ -128,53 +85,8 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// Waits until everything is dead. `events` is watched too, and `wish` asked whenever it is readable.
-    pub fn wait(mut self, events: BorrowedFd<'_>, mut wish: impl FnMut() -> Wish) -> Result<End, Trouble> {
-        loop {
-            let timeout = self.patience();
-            let mut watched = vec![
-                PollFd::new(self.ready.pidfd.as_fd(), PollFlags::POLLIN),
-                PollFd::new(
-                    self.ready.leash.as_fd(),
-                    if self.told.is_none() { PollFlags::POLLIN } else { PollFlags::empty() },
-                ),
-                PollFd::new(events, PollFlags::POLLIN),
-            ];
-            if self.door_open {
-                watched.push(PollFd::new(self.ready.door.as_fd(), PollFlags::POLLIN));
-            }
-            let launcher_at = watched.len();
-            watched.extend(self.launcher.map(|launcher| PollFd::new(launcher, PollFlags::POLLIN)));
-            match poll(&mut watched, timeout) {
-                Err(Errno::EINTR) => continue,
-                done => done.map_err(|errno| Trouble { stage: None, errno, at: "poll".into() })?,
-            };
-            let stirred =
-                |index: usize| watched.get(index).and_then(PollFd::revents).is_some_and(|events| !events.is_empty());
-            let (dead, said, asked) = (stirred(0), stirred(1), stirred(2));
-            let (door, launcher_dead) = (self.door_open && stirred(3), stirred(launcher_at));
-            drop(watched);
-            if door {
-                self.hear_door();
-            }
-            if said && self.told.is_none() {
-                self.hear_leash();
-            }
-            if dead {
-                return self.conclude();
-            }
-            if launcher_dead {
-                return Err(Trouble::lost("the launcher"));
-            }
-            if asked {
-                self.heed(wish());
-            }
-            self.keep_deadlines();
-        }
-    }
-
     /// Silence at the door means that exec worked.
-    fn hear_door(&mut self) {
+    pub(super) fn hear_door(&mut self) {
         let mut bytes = [0; Report::BYTES];
         match descriptor::read(self.ready.door.as_raw_fd(), &mut bytes) {
             Ok(Report::BYTES) => self.failed = Report::from_bytes(&bytes).map(Into::into),
@@ -184,7 +96,7 @@ impl<'a> Process<'a> {
         self.door_open = false;
     }
 
-    fn hear_leash(&mut self) {
+    pub(super) fn hear_leash(&mut self) {
         let mut bytes = [0; FromInit::BYTES];
         match descriptor::read(self.ready.leash.as_raw_fd(), &mut bytes).map(|got| FromInit::from_bytes(&bytes[..got]))
         {
@@ -196,25 +108,33 @@ impl<'a> Process<'a> {
         }
     }
 
-    fn heed(&mut self, wish: Wish) {
-        match wish {
-            Wish::Nothing => {}
-            Wish::End(signal) => {
-                let _ = descriptor::write(self.ready.leash.as_raw_fd(), &[signal as u8]);
-                self.ending.get_or_insert((Reason::Stopped, Instant::now() + Duration::from_secs(2)));
-            }
-            Wish::Kill => {
-                self.ending.get_or_insert((Reason::Stopped, Instant::now()));
-                self.kill();
-            }
-        }
+    /// Passes a signal to the command's group; STOP, CONT and KILL to everything.
+    pub(super) fn signal(&self, signal: i32) {
+        let _ = descriptor::write(self.ready.leash.as_raw_fd(), &[signal as u8]);
+    }
+
+    /// Asks it to end, and sees to it after the grace time. The first reason given stays.
+    pub(super) fn end(&mut self, reason: Reason, signal: i32, grace: Duration) {
+        let kill_at = Instant::now() + grace;
+        self.signal(signal);
+        // A stopped process would not hear it.
+        self.signal(libc::SIGCONT);
+        self.ending = Some(match self.ending {
+            Some((first, before)) => (first, before.min(kill_at)),
+            None => (reason, kill_at),
+        });
+    }
+
+    pub(super) fn end_now(&mut self, reason: Reason) {
+        self.ending = Some((self.ending.map_or(reason, |(first, _)| first), Instant::now()));
+        self.kill();
     }
 
     fn kill(&self) {
         let _ = process::pidfd_signal(self.ready.pidfd.as_fd(), libc::SIGKILL);
     }
 
-    fn keep_deadlines(&mut self) {
+    pub(super) fn keep_deadlines(&mut self) {
         if let Some((_, kill_at)) = self.ending {
             if Instant::now() >= kill_at {
                 self.kill();
@@ -222,8 +142,7 @@ impl<'a> Process<'a> {
             return;
         }
         if let Some(reason) = self.overdue() {
-            let _ = descriptor::write(self.ready.leash.as_raw_fd(), &[libc::SIGTERM as u8]);
-            self.ending = Some((reason, Instant::now() + GRACE));
+            self.end(reason, libc::SIGTERM, GRACE);
         }
     }
 
@@ -240,7 +159,7 @@ impl<'a> Process<'a> {
     }
 
     /// Until the next thing that could be due. CPU time cannot run faster than all cores together.
-    fn patience(&self) -> PollTimeout {
+    pub(super) fn patience(&self) -> Duration {
         let now = Instant::now();
         let mut next = match self.ending {
             Some((_, kill_at)) => kill_at.saturating_duration_since(now).max(Duration::from_millis(10)),
@@ -254,10 +173,10 @@ impl<'a> Process<'a> {
             let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u32;
             next = next.min(left / cores + Duration::from_millis(5));
         }
-        PollTimeout::try_from(next + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
+        next + Duration::from_millis(1)
     }
 
-    fn conclude(mut self) -> Result<End, Trouble> {
+    pub(super) fn conclude(mut self) -> Result<End, Trouble> {
         // What was said before death is still in the sockets.
         while self.told.is_none() && self.failed.is_none() && pending(self.ready.leash.as_fd()) {
             let before = (self.told, self.failed.is_some());
@@ -301,7 +220,7 @@ impl<'a> Process<'a> {
             None if signal.is_some() => Reason::Signal,
             None => Reason::Exit,
         };
-        Ok(End { reason, exit_code, signal, cpu, max_rss_kib })
+        Ok(End { reason, exit_code, signal, usage: Usage { cpu, max_rss_kib } })
     }
 
     /// The kernel tells a dying process's children before it tells those who watch it; that takes microseconds.

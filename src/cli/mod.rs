@@ -9,6 +9,7 @@ mod explain;
 pub mod policy;
 mod run;
 mod say;
+mod setup;
 mod streams;
 mod terminal;
 mod trial;
@@ -37,6 +38,8 @@ struct Cli {
 enum Command {
     /// Run one command inside a cell; its exit code is ours
     Run(RunArgs),
+    /// The MCP server on standard input and output
+    Serve(ServeArgs),
     /// An interactive shell inside a cell
     Shell(CellArgs),
     /// What this host can enforce, and how to mend what it cannot
@@ -50,6 +53,8 @@ enum Command {
     /// Check, show, list and start policy files
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
+    /// Give `stockade serve` to an agent's client: print the configuration, or write it
+    Setup(setup::SetupArgs),
 }
 
 /// What shapes a cell.
@@ -109,6 +114,25 @@ struct RunArgs {
 }
 
 #[derive(Debug, Args)]
+struct ServeArgs {
+    /// A policy file, or the name of a shipped policy [default: default]
+    #[arg(long, value_name = "FILE|NAME")]
+    policy: Option<String>,
+    /// What `{workspace}` stands for [default: the current directory]
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
+    /// How the log on stderr looks; what is in it is set by `STOCKADE_LOG` (error, warn, info, debug)
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    log_format: LogFormat,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum LogFormat {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Args)]
 struct ExplainArgs {
     #[command(flatten)]
     cell: CellArgs,
@@ -133,10 +157,20 @@ impl CellArgs {
     }
 }
 
+fn serve(args: &ServeArgs, launcher: Launcher) -> Result<u8, say::Complaint> {
+    let policy = Policy::load(args.policy.as_deref(), args.workspace.as_deref(), &Overrides::default())?;
+    crate::serve::log::start(match args.log_format {
+        LogFormat::Text => crate::serve::log::Format::Text,
+        LogFormat::Json => crate::serve::log::Format::Json,
+    });
+    crate::serve::serve(policy, launcher)?;
+    Ok(0)
+}
+
 /// Whether this command line will make a cell. Asked before anything else is read, see `launch::start`.
 pub fn needs_launcher(first: &[u8], rest: impl Iterator<Item = &'static [u8]>) -> bool {
     match first {
-        b"run" | b"shell" | b"doctor" => true,
+        b"run" | b"serve" | b"shell" | b"doctor" => true,
         b"policy" => rest.into_iter().any(|word| word == b"--live"),
         _ => false,
     }
@@ -153,11 +187,13 @@ pub fn main(launcher: Option<Launcher>) -> u8 {
     };
     let done = match (cli.command, launcher) {
         (Command::Run(args), Some(launcher)) => run::run(&args, launcher),
+        (Command::Serve(args), Some(launcher)) => serve(&args, launcher),
         (Command::Shell(args), Some(launcher)) => run::shell(&args, launcher),
         (Command::Doctor { json }, Some(launcher)) => trial::doctor(json, launcher),
         (Command::Policy(command), launcher) => trial::policy(&command, launcher),
         (Command::Explain(args), _) => explain::explain(&args),
-        (Command::Run(_) | Command::Shell(_) | Command::Doctor { .. }, None) => {
+        (Command::Setup(args), _) => setup::setup(&args),
+        (Command::Run(_) | Command::Serve(_) | Command::Shell(_) | Command::Doctor { .. }, None) => {
             Err(say::Complaint::new("the launcher could not be started"))
         }
     };

@@ -6,10 +6,12 @@
 use super::say::{Complaint, printable};
 use super::streams::{Movers, capture, feed, pipes};
 use super::{CellArgs, REFUSED, RunArgs, terminal};
+use crate::broker::answer::{End, Reason};
 use crate::broker::capture::{Capture, Shown};
 use crate::broker::cell::{Cell, Ready, Stdio};
-use crate::broker::fault::Trouble;
-use crate::broker::process::{Activity, Deadlines, End, Process, Reason, Wish};
+use crate::broker::fault::{Trouble, exec_hint};
+use crate::broker::process::{Activity, Deadlines, Process};
+use crate::broker::watch::Wish;
 use crate::host::{Host, System};
 use crate::launch::Launcher;
 use crate::plan;
@@ -217,7 +219,7 @@ impl Job {
             highlights,
             duration_ms: duration.as_millis() as u64,
             cwd: self.command.cwd.to_string(),
-            usage: Usage { cpu_ms: end.cpu.as_millis() as u64, max_rss_kb: end.max_rss_kib },
+            usage: Usage { cpu_ms: end.usage.cpu.as_millis() as u64, max_rss_kb: end.usage.max_rss_kib },
             not_enforced: self.weaker.clone(),
         }
     }
@@ -262,7 +264,7 @@ impl Job {
                     Reason::Timeout => eprintln!("stockade: the time limit was reached; everything was killed"),
                     Reason::IdleTimeout => eprintln!("stockade: idle for too long; everything was killed"),
                     Reason::Memory => eprintln!("stockade: the memory limit was reached; everything was killed"),
-                    Reason::Exit | Reason::Signal | Reason::Stopped => {}
+                    _ => {}
                 }
                 Ok(exit_code(&end))
             }
@@ -277,18 +279,11 @@ impl Job {
 
     fn not_started(&self, errno: Errno) -> u8 {
         let program = &self.command.argv[0];
-        let (code, hint) = match errno {
-            Errno::ENOENT | Errno::ENOTDIR => (
-                NOT_FOUND,
-                "inside a cell there are the system's programs and the policy's roots; a script's interpreter must be there too",
-            ),
-            Errno::EACCES => (NOT_EXECUTABLE, "it is not executable, or the policy's command lists do not let it run"),
-            Errno::ENOEXEC => {
-                (NOT_EXECUTABLE, "it is neither a program for this machine nor a script that names its interpreter")
-            }
-            Errno::E2BIG => (NOT_EXECUTABLE, "arguments and environment together are too long"),
-            _ => (NOT_EXECUTABLE, "the kernel would not execute it"),
+        let code = match errno {
+            Errno::ENOENT | Errno::ENOTDIR => NOT_FOUND,
+            _ => NOT_EXECUTABLE,
         };
+        let hint = exec_hint(errno);
         eprintln!("error: `{}`: {}", printable(program), errno.desc());
         eprintln!("hint: {hint}");
         code

@@ -41,8 +41,7 @@ impl From<Trouble> for Complaint {
 
 impl From<Unsearchable> for Complaint {
     fn from(unsearchable: Unsearchable) -> Self {
-        let Unsearchable { root, pattern, why } = unsearchable;
-        Refusal::Unsearchable { root, pattern, why }.into()
+        Refusal::from(unsearchable).into()
     }
 }
 

@@ -4,6 +4,7 @@
 //! into memory mapped for them and are used where they lie.
 
 use super::attempt;
+use super::hidden::Hidden;
 use super::seal::{DOOR, LEASH, Sealed};
 use crate::plan::command::Task;
 use crate::sys::descriptor::{self, duplicate_above, duplicate_onto};
@@ -14,9 +15,12 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, RawFd};
 
 /// Never returns from a successful order; otherwise says at the door why, or ends because the broker went away.
-pub fn wait_and_exec(_sealed: &Sealed, order: &mut Order) {
+pub fn wait_and_exec(_sealed: &Sealed, hidden: &Hidden, order: &mut Order) {
     let (stage, errno) = match order.receive() {
-        Some(Ok(())) => carry_out(order),
+        Some(Ok(())) => match hidden.look() {
+            Ok(()) => carry_out(order),
+            Err(errno) => (Stage::CoverHidden, errno),
+        },
         Some(Err(errno)) => (Stage::Receive, errno),
         None => return,
     };
@@ -102,14 +106,31 @@ fn carry_out(order: &mut Order) -> (Stage, Errno) {
         signal::unblock_all().map_err(|errno| (Stage::Exec, errno))?;
         Ok(strings)
     };
-    match steps() {
-        Ok(mut strings) if order.header.task == Task::Attempt => {
+    let mut strings = match steps() {
+        Ok(strings) => strings,
+        Err(failed) => return failed,
+    };
+    match order.header.task {
+        Task::Execute => (Stage::Exec, exec(order.header, strings, table)),
+        Task::Attempt => {
             let answer = attempt::attempt(strings.next(), strings.next());
             (Stage::Attempt, answer.err().unwrap_or(Errno::UnknownErrno))
         }
-        Ok(strings) => (Stage::Exec, exec(order.header, strings, table)),
-        Err(failed) => failed,
+        Task::Work => work(),
     }
+}
+
+/// Stays and works, under every wall that a command would run under. Nothing is executed, so that a policy with a list
+/// of programs needs no exception for it. From here on memory may be asked for: PID 1 stands still until we end, and
+/// nobody else shares it.
+fn work() -> (Stage, Errno) {
+    // Hanging up says that all is well.
+    if let Err(errno) = descriptor::close_range(DOOR as u32, DOOR as u32) {
+        return (Stage::Stdio, errno);
+    }
+    let _ = process::name(c"stockade-work");
+    super::work(descriptor::adopt(0));
+    process::exit(0)
 }
 
 fn take_stdio(stdio: &[RawFd; 3]) -> Result<(), Errno> {

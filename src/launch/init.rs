@@ -4,6 +4,7 @@
 //! under every wall that the command runs under. Child-safe throughout.
 
 use super::exec;
+use super::hidden::Hidden;
 use super::seal::{DOOR, LEASH, Sealed};
 use crate::sys::process::Stack;
 use crate::sys::{Errno, descriptor, process, signal};
@@ -14,8 +15,8 @@ use std::os::fd::AsRawFd;
 ///
 /// The child borrows PID 1's memory until it execs, as with vfork(2): nothing is copied, and exec has nothing to
 /// tear down. Until then PID 1 stands still; should the broker go away meanwhile, the child sees that at the door.
-pub fn run(sealed: &Sealed, stack: &mut Stack) -> ! {
-    match start(sealed, stack) {
+pub fn run(sealed: &Sealed, hidden: &Hidden, stack: &mut Stack) -> ! {
+    match start(sealed, hidden, stack) {
         Ok(()) => process::exit(0),
         Err(errno) => {
             tell(FromInit::Failed(Report { stage: Stage::Fork as u32, errno: errno as i32 }));
@@ -24,11 +25,11 @@ pub fn run(sealed: &Sealed, stack: &mut Stack) -> ! {
     }
 }
 
-fn start(sealed: &Sealed, stack: &mut Stack) -> Result<(), Errno> {
+fn start(sealed: &Sealed, hidden: &Hidden, stack: &mut Stack) -> Result<(), Errno> {
     let deaths = signal::child_events()?;
     tell(FromInit::Ready);
     let mut order = exec::Order::default();
-    let child = process::clone_borrowing_sealed(stack, &mut || exec::wait_and_exec(sealed, &mut order))?;
+    let child = process::clone_borrowing_sealed(stack, &mut || exec::wait_and_exec(sealed, hidden, &mut order))?;
     // What the command was given is its own business, not PID 1's.
     order.forget();
     descriptor::close_range(DOOR as u32, DOOR as u32)?;

@@ -197,7 +197,7 @@ impl Launcher {
             descriptors.extend(slot.gauges().descriptors().iter().map(AsRawFd::as_raw_fd));
             gauges = Some(serde_json::to_value(slot.gauges().kind())?);
         }
-        let sent = self.broker.send(&FromLauncher::Ready { cell, gauges }, &descriptors);
+        let sent = self.broker.send(&FromLauncher::Ready { cell, pid: prepared.pid, gauges }, &descriptors);
         let held = Some(prepared.held);
         self.running.insert(id, Running { home: cell, pidfd: prepared.pidfd, slot, held, is_dead: false });
         sent

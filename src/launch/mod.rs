@@ -8,6 +8,7 @@
 //! | borrowed | per process, microseconds       | launcher's, then the cell's        | the launcher's memory    |
 //! | PID 1    | per process                     | none: sealed                       | the leash                |
 //! | command  | child of PID 1                  | none: sealed, then exec            | 0, 1, 2                  |
+//! | worker   | one per cell, as a command      | none: sealed, executes nothing     | a socket to the broker   |
 //!
 //! The broker asks the launcher to make a cell ([`cell`], [`mounts`]) and then to prepare processes
 //! ([`spawn`], [`seal`], [`init`], [`exec`]): each comes back as three descriptors. The *door* takes the
@@ -28,6 +29,7 @@ pub mod cell;
 pub mod cgroup;
 mod exec;
 pub mod fault;
+mod hidden;
 mod init;
 mod launcher;
 mod maker;
@@ -41,6 +43,7 @@ use crate::sys::{self, descriptor, process, signal, socket};
 use crate::wire::Channel;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::OnceLock;
 
 /// The broker's end of the conversation, and the launcher it talks to.
 #[derive(Debug)]
@@ -50,8 +53,17 @@ pub struct Launcher {
     pub pid: i32,
 }
 
+/// What a process does that stays and works instead of becoming a command; it talks over the socket.
+pub type Work = fn(OwnedFd);
+
+static WORK: OnceLock<Work> = OnceLock::new();
+
+/// The worker's stack: the child's own is made for a few system calls.
+const WORK_STACK: usize = 1 << 20;
+
 /// Forks the launcher. Must be called while this process has one thread and has read no secret.
-pub fn start() -> io::Result<Launcher> {
+pub fn start(work: Work) -> io::Result<Launcher> {
+    let _ = WORK.set(work);
     // Broker and launcher know every agent's affairs, and a core file would lie in the working directory.
     // A kernel that refuses this refuses every process its rlimits, and there it is told.
     let _ = process::limit(libc::RLIMIT_CORE, 0);
@@ -66,6 +78,13 @@ pub fn start() -> io::Result<Launcher> {
             drop(ours);
             become_launcher(theirs)
         }
+    }
+}
+
+fn work(socket: OwnedFd) {
+    if let Some(work) = WORK.get() {
+        let working = std::thread::Builder::new().stack_size(WORK_STACK).spawn(|| work(socket));
+        let _ = working.map(std::thread::JoinHandle::join);
     }
 }
 

@@ -93,7 +93,9 @@ impl Joined {
 
 impl Alone {
     pub fn mount_proc(self, cell: &Cell) -> Step<Rooted> {
-        proc::replace_proc(&cell.proc_masks).map(Rooted)
+        let proc = proc::replace_proc(&cell.proc_masks)?;
+        cell.hidden.cover_again().during(Stage::CoverHidden)?;
+        Ok(Rooted(proc))
     }
 }
 

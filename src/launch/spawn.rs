@@ -40,6 +40,8 @@ pub struct Prepared {
     pub leash: OwnedFd,
     /// PID 1.
     pub pidfd: OwnedFd,
+    /// Its number as the host counts.
+    pub pid: i32,
     /// The inner end of the leash: hangs up when the broker lets go.
     pub held: OwnedFd,
 }
@@ -50,24 +52,24 @@ pub fn prepare(cell: &Cell, entry: &Entry<'_>, stacks: &mut Stacks) -> Step<Prep
     let (door, door_inside) = pair(libc::SOCK_STREAM)?;
     let (leash, leash_inside) = pair(libc::SOCK_SEQPACKET)?;
     let request = CloneRequest { flags: 0, exit_signal: libc::SIGCHLD as u64, cgroup: entry.into };
-    let mut outcome: Step<RawFd> = Err((Stage::Clone, Errno::ECHILD));
+    let mut outcome: Step<(i32, RawFd)> = Err((Stage::Clone, Errno::ECHILD));
     let (inner_leash, inner_door) = (leash_inside.as_raw_fd(), door_inside.as_raw_fd());
     let Stacks { borrowed: stack, command: spare } = stacks;
     let mut borrowed = || outcome = make_init(cell, entry.tasks, inner_leash, inner_door, spare);
-    let pid = clone_borrowing(&request, stack, &mut borrowed).map_err(|errno| (Stage::Clone, errno))?;
-    let _ = reap_pid(pid);
-    let pidfd = descriptor::adopt(outcome?);
-    Ok(Prepared { door, leash, pidfd, held: leash_inside })
+    let borrower = clone_borrowing(&request, stack, &mut borrowed).map_err(|errno| (Stage::Clone, errno))?;
+    let _ = reap_pid(borrower);
+    let (pid, pidfd) = outcome?;
+    Ok(Prepared { door, leash, pidfd: descriptor::adopt(pidfd), pid, held: leash_inside })
 }
 
 /// In the borrowed child. Child-safe.
-fn make_init(cell: &Cell, tasks: &[OwnedFd], leash: RawFd, door: RawFd, spare: &mut Stack) -> Step<RawFd> {
+fn make_init(cell: &Cell, tasks: &[OwnedFd], leash: RawFd, door: RawFd, spare: &mut Stack) -> Step<(i32, RawFd)> {
     let joined = Grouped::enter(tasks)?.join(cell)?;
     let flags = libc::CLONE_PARENT | libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWCGROUP;
     // With CLONE_PARENT the exit signal is the borrowed child's; clone3(2) wants none given.
     let request = CloneRequest { flags: flags as u64, exit_signal: 0, cgroup: None };
     match clone_copy(&request).map_err(|errno| (Stage::Clone, errno))? {
-        Side::Parent { pidfd, .. } => Ok(pidfd.into_raw_fd()),
+        Side::Parent { pid, pidfd } => Ok((pid, pidfd.into_raw_fd())),
         Side::Child => become_init(cell, joined, leash, door, spare),
     }
 }
@@ -83,7 +85,7 @@ fn become_init(cell: &Cell, joined: Joined, leash: RawFd, door: RawFd, spare: &m
         .and_then(|confined| confined.close_descriptors(cell, leash, door))
         .and_then(|bare| bare.seal_syscalls(cell));
     match sealed {
-        Ok(sealed) => init::run(&sealed, spare),
+        Ok(sealed) => init::run(&sealed, &cell.hidden, spare),
         Err((stage, errno)) => {
             let report = FromInit::Failed(Report { stage: stage as u32, errno: errno as i32 });
             // Until the descriptors were closed the leash has its old number, afterwards its fixed one.

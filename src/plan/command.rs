@@ -43,6 +43,8 @@ pub enum Task {
     Execute,
     /// Try something out itself, and tell the answer.
     Attempt,
+    /// Do file and search work for the broker, which talks to it over descriptor 0.
+    Work,
 }
 
 /// Decides one request. `operator` is the environment that `pass` takes from.
@@ -67,6 +69,12 @@ pub fn plan(policy: &Policy, request: &Request, operator: &[(String, String)]) -
     })
 }
 
+/// Where commands start that name no directory, when a session's defaults are these.
+pub fn defaults(policy: &Policy, cwd: Option<&Path>, env: &[(String, String)]) -> Result<CellPath, Refusal> {
+    check_variables(env)?;
+    directory(policy, cwd.unwrap_or(&policy.workspace))
+}
+
 fn check_words(argv: &[String], env: &[(String, String)]) -> Result<(), Refusal> {
     let refuse = |what: String, rule: &str| Err(Refusal::Argument { what, rule: rule.into() });
     if argv.first().is_none_or(String::is_empty) {
@@ -75,15 +83,7 @@ fn check_words(argv: &[String], env: &[(String, String)]) -> Result<(), Refusal>
     if let Some(word) = argv.iter().find(|word| word.contains('\0')) {
         return refuse(format!("`{}` holds a NUL byte", word.escape_default()), "words cannot hold NUL bytes");
     }
-    for (name, value) in env {
-        if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
-            let what = format!("`{}` is not a variable", name.escape_default());
-            return refuse(
-                what,
-                "a variable's name is not empty and holds no `=`; neither name nor value holds a NUL byte",
-            );
-        }
-    }
+    check_variables(env)?;
     let bytes = argv.iter().map(String::len).chain(env.iter().map(|(name, value)| name.len() + value.len()));
     if bytes.sum::<usize>() > MAX_WORDS_BYTES || argv.len() + env.len() > MAX_WORDS {
         let rule =
@@ -91,6 +91,18 @@ fn check_words(argv: &[String], env: &[(String, String)]) -> Result<(), Refusal>
         return refuse("the command line and its environment are too long".into(), &rule);
     }
     Ok(())
+}
+
+fn check_variables(env: &[(String, String)]) -> Result<(), Refusal> {
+    let is_odd =
+        |(name, value): &&(String, String)| name.is_empty() || name.contains(['=', '\0']) || value.contains('\0');
+    match env.iter().find(is_odd) {
+        Some((name, _)) => Err(Refusal::Argument {
+            what: format!("`{}` is not a variable", name.escape_default()),
+            rule: "a variable's name is not empty and holds no `=`; neither name nor value holds a NUL byte".into(),
+        }),
+        None => Ok(()),
+    }
 }
 
 /// The lists on the requested words: for a clear answer, and for argument rules, which the kernel cannot see.

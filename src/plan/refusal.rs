@@ -1,5 +1,6 @@
 //! Why a request will not be carried out: the thing, the rule, and what would be accepted.
 
+use crate::host::system::Unsearchable;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -100,6 +101,13 @@ impl Refusal {
             }
             Refusal::NoShell => "give the program and its arguments as `argv`".into(),
         }
+    }
+}
+
+impl From<Unsearchable> for Refusal {
+    fn from(unsearchable: Unsearchable) -> Self {
+        let Unsearchable { root, pattern, why } = unsearchable;
+        Refusal::Unsearchable { root, pattern, why }
     }
 }
 

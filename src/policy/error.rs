@@ -106,7 +106,7 @@ pub(super) fn visible(text: &str) -> String {
 }
 
 /// The nearest of `words`, when it is near enough to be what was meant.
-pub(super) fn nearest<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     words
         .into_iter()
@@ -136,7 +136,7 @@ fn distance(a: &str, b: &str) -> usize {
 }
 
 /// `` `a`, `b` or `c` ``.
-pub(super) fn one_of<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+pub(crate) fn one_of<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     let quoted: Vec<String> = words.into_iter().map(|word| format!("`{word}`")).collect();
     match quoted.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),

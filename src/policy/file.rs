@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::written::{Amount, At, Count, List, Shell};
-use super::{Demand, HostUser, Surface, SyscallGroup};
+use super::{Demand, HostUser, Overflow, Surface, SyscallGroup};
 
 /// A stockade policy: what one agent may do.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
@@ -92,6 +92,8 @@ pub struct Limits {
     pub idle_time: Option<At<Amount>>,
     /// Output kept per process: `"8M"`.
     pub output_bytes: Option<At<Amount>>,
+    /// What happens when a process has written `output_bytes`.
+    pub output_overflow: Option<At<Overflow>>,
     /// Output returned in one reply: `"16K"`.
     pub inline_bytes: Option<At<Amount>>,
 }
@@ -187,12 +189,14 @@ pub struct Tools {
     pub system: Option<At<bool>>,
 }
 
-/// How long files about the agent are kept.
+/// How long, and how many, files about the agent are kept.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Retention {
     /// Output logs, backups and recordings: `"24h"`.
     pub artifacts: Option<At<Amount>>,
+    /// Output kept on disk for this agent, all processes together; the oldest goes first: `"1G"`.
+    pub max_bytes: Option<At<Amount>>,
 }
 
 /// One promise: `read PATH`, `write PATH`, `execute PROGRAM`, `connect HOST:PORT`, `run ARGV…`.

@@ -1,4 +1,4 @@
-//! `[limits]`, `[processes]` and the sizes of `[filesystem]`: every number an agent could run into.
+//! `[limits]`, `[processes]`, `[retention]` and the sizes of `[filesystem]`: every number an agent could run into.
 //!
 //! The bounds here are not advice: below the smallest nothing useful starts, above the largest the
 //! kernel refuses the number or it is a slip of the pen.
@@ -9,14 +9,17 @@ use super::error::Error;
 use super::layers::{Given, Layers};
 use super::units::{self, LONGEST, bytes, count, duration};
 use super::written::{Amount, Count};
-use super::{Bytes, Limits, Overrides, Processes};
+use super::{Bytes, Limits, Overrides, Processes, Retention};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const TIB: u64 = 1 << 40;
 /// File sizes and offsets are signed in the kernel.
 const MAX_FILE: u64 = 8 * 1024 * 1024 * TIB - 1;
-const SHORTEST: Duration = Duration::from_millis(1);
+pub(crate) const SHORTEST: Duration = Duration::from_millis(1);
+/// Less than a page of output is not worth keeping, less than a few lines not worth sending.
+pub(crate) const LEAST_OUTPUT: u64 = KIB;
+pub(crate) const LEAST_INLINE: u64 = 256;
 
 pub(super) fn limits(layers: &Layers, overrides: &Overrides) -> Result<Limits, Error> {
     let max_wall_time = duration(&layers.pick(|file| &file.limits.max_wall_time), SHORTEST..=LONGEST)?;
@@ -34,8 +37,9 @@ pub(super) fn limits(layers: &Layers, overrides: &Overrides) -> Result<Limits, E
         wall_time: wall_time(layers, overrides, max_wall_time)?,
         max_wall_time,
         idle_time: duration(&layers.pick(|file| &file.limits.idle_time), SHORTEST..=LONGEST)?,
-        output_bytes: bytes(&layers.pick(|file| &file.limits.output_bytes), KIB..=TIB)?,
-        inline_bytes: bytes(&layers.pick(|file| &file.limits.inline_bytes), 256..=16 * MIB)?,
+        output_bytes: bytes(&layers.pick(|file| &file.limits.output_bytes), LEAST_OUTPUT..=TIB)?,
+        output_overflow: layers.pick(|file| &file.limits.output_overflow).value,
+        inline_bytes: bytes(&layers.pick(|file| &file.limits.inline_bytes), LEAST_INLINE..=16 * MIB)?,
     })
 }
 
@@ -48,6 +52,13 @@ pub(super) fn processes(layers: &Layers) -> Result<Processes, Error> {
         per_session: small(&layers.pick(|file| &file.processes.per_session))?,
         total: small(&layers.pick(|file| &file.processes.total))?,
         keep_finished: duration(&layers.pick(|file| &file.processes.keep_finished), Duration::ZERO..=LONGEST)?,
+    })
+}
+
+pub(super) fn retention(layers: &Layers) -> Result<Retention, Error> {
+    Ok(Retention {
+        artifacts: duration(&layers.pick(|file| &file.retention.artifacts), Duration::ZERO..=LONGEST)?,
+        max_bytes: bytes(&layers.pick(|file| &file.retention.max_bytes), LEAST_OUTPUT..=4096 * TIB)?,
     })
 }
 

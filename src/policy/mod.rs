@@ -13,8 +13,9 @@ mod file;
 mod forbidden;
 pub use crate::host::glob;
 pub mod hosts;
+mod json;
 mod layers;
-mod limits;
+pub(crate) mod limits;
 mod load;
 mod network;
 mod operator;
@@ -27,7 +28,7 @@ mod schema;
 pub mod shipped;
 mod show;
 mod source;
-mod units;
+pub(crate) mod units;
 mod words;
 mod written;
 
@@ -38,8 +39,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub use error::{Error, Place};
+pub(crate) use error::{nearest, one_of};
+pub use json::keys;
 pub use operator::Operator;
 pub use schema::schema;
+pub use source::parse_toml;
 
 /// A policy as meant: `extends` folded in, `{workspace}` and `~` replaced, units parsed.
 #[derive(Debug, Clone, PartialEq)]
@@ -125,7 +129,21 @@ pub struct Limits {
     pub max_wall_time: Duration,
     pub idle_time: Duration,
     pub output_bytes: Bytes,
+    pub output_overflow: Overflow,
     pub inline_bytes: Bytes,
+}
+
+/// `[limits] output_overflow`: what happens when a process has written `output_bytes`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum Overflow {
+    /// The oldest output is forgotten.
+    DropOldest,
+    /// Nothing more is read of it until its output is removed: it waits as behind a full pipe.
+    Pause,
+    /// It is killed.
+    Kill,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -216,6 +234,8 @@ pub enum Surface {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retention {
     pub artifacts: Duration,
+    /// Of all output kept for this agent, on disk; the oldest goes first.
+    pub max_bytes: Bytes,
 }
 
 /// One `[[expect]]`: what the policy promises of itself.

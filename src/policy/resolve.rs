@@ -5,15 +5,13 @@
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
-use std::time::Duration;
 
 use super::error::{Error, visible};
 use super::layers::{Given, Layers, MAX_ENTRIES, Origin};
 use super::places::{Places, lexical};
-use super::units::{LONGEST, duration};
 use super::{
-    Enforcement, Environment, Filesystem, Operator, Overrides, Policy, Retention, SyscallGroup, Tools, commands, glob,
-    limits, network, promises, roots,
+    Enforcement, Environment, Filesystem, Operator, Overrides, Policy, SyscallGroup, Tools, commands, glob, limits,
+    network, promises, roots,
 };
 
 /// Every hidden path is a mount in every process.
@@ -41,9 +39,7 @@ pub(super) fn policy(
         syscalls: syscalls(layers)?,
         enforcement: enforcement(layers),
         tools: tools(layers),
-        retention: Retention {
-            artifacts: duration(&layers.pick(|file| &file.retention.artifacts), Duration::ZERO..=LONGEST)?,
-        },
+        retention: limits::retention(layers)?,
         expectations: promises::expectations(&places, layers)?,
         workspace,
     })

@@ -7,7 +7,8 @@ use std::fmt::{self, Write};
 use super::error::visible;
 use super::units::{show_bytes, show_duration};
 use super::{
-    Access, CommandRule, Demand, Expectation, HostUser, Network, Policy, Surface, SyscallGroup, Verdict, words,
+    Access, CommandRule, Demand, Expectation, HostUser, Network, Overflow, Policy, Surface, SyscallGroup, Verdict,
+    words,
 };
 
 impl Policy {
@@ -72,6 +73,7 @@ impl Policy {
         writeln!(out, "max_wall_time = \"{}\"", show_duration(limits.max_wall_time))?;
         writeln!(out, "idle_time = \"{}\"", show_duration(limits.idle_time))?;
         writeln!(out, "output_bytes = \"{}\"", show_bytes(limits.output_bytes))?;
+        writeln!(out, "output_overflow = \"{}\"", overflow_word(limits.output_overflow))?;
         writeln!(out, "inline_bytes = \"{}\"", show_bytes(limits.inline_bytes))?;
         let processes = &self.processes;
         writeln!(out, "\n[processes]\nper_session = {}\ntotal = {}", processes.per_session, processes.total)?;
@@ -142,7 +144,16 @@ impl Policy {
         };
         writeln!(out, "\n[tools]\nsurface = \"{surface}\"\nfiles = {}\nprocesses = {}", tools.files, tools.processes)?;
         writeln!(out, "repl = {}\nsystem = {}", tools.repl, tools.system)?;
-        writeln!(out, "\n[retention]\nartifacts = \"{}\"", show_duration(self.retention.artifacts))
+        writeln!(out, "\n[retention]\nartifacts = \"{}\"", show_duration(self.retention.artifacts))?;
+        writeln!(out, "max_bytes = \"{}\"", show_bytes(self.retention.max_bytes))
+    }
+}
+
+fn overflow_word(overflow: Overflow) -> &'static str {
+    match overflow {
+        Overflow::DropOldest => "drop-oldest",
+        Overflow::Pause => "pause",
+        Overflow::Kill => "kill",
     }
 }
 

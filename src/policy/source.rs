@@ -45,6 +45,11 @@ impl Source {
     }
 }
 
+/// Any TOML document as a plain value, for whoever must read a file that is no policy; the error is one line.
+pub fn parse_toml(text: &str) -> Result<serde_json::Value, String> {
+    toml::from_str(text).map_err(|error| plain(error.message()))
+}
+
 /// The words in backticks. A key with a backtick in it only spoils its own message.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)

@@ -15,7 +15,7 @@ const SIZES: [(&str, u64); 4] = [("T", 1 << 40), ("G", 1 << 30), ("M", 1 << 20),
 const TIMES_MS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
 
 /// A thousand days: longer than any process lives, and far from overflowing a deadline.
-pub(super) const LONGEST: Duration = Duration::from_secs(1000 * 86_400);
+pub(crate) const LONGEST: Duration = Duration::from_secs(1000 * 86_400);
 
 /// `"512M"`, `"1GiB"`, `"16KB"`, or a plain integer.
 pub(super) fn bytes(given: &Given<'_, Amount>, bounds: RangeInclusive<u64>) -> Result<Bytes, Error> {
@@ -67,13 +67,23 @@ pub(super) fn count(given: &Given<'_, Count>, bounds: RangeInclusive<u64>) -> Re
     })
 }
 
+/// As [`bytes`], of a text that no file holds; `key` is its name in the error.
+pub(crate) fn read_bytes(key: &str, text: &str, bounds: RangeInclusive<u64>) -> Result<Bytes, Error> {
+    bytes(&Given::flag(key, text, Amount::Text(text.to_owned())), bounds)
+}
+
+/// As [`duration`], of a text that no file holds.
+pub(crate) fn read_duration(key: &str, text: &str, bounds: RangeInclusive<Duration>) -> Result<Duration, Error> {
+    duration(&Given::flag(key, text, Amount::Text(text.to_owned())), bounds)
+}
+
 /// The largest unit that needs no fraction: `1536M`.
-pub(super) fn show_bytes(Bytes(size): Bytes) -> String {
+pub(crate) fn show_bytes(Bytes(size): Bytes) -> String {
     let unit = SIZES.iter().find(|(_, factor)| size > 0 && size.is_multiple_of(*factor));
     unit.map_or_else(|| size.to_string(), |(name, factor)| format!("{}{name}", size / factor))
 }
 
-pub(super) fn show_duration(time: Duration) -> String {
+pub(crate) fn show_duration(time: Duration) -> String {
     let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let (name, factor) =
         TIMES_MS.iter().find(|(_, factor)| ms > 0 && ms.is_multiple_of(*factor)).unwrap_or(&("s", 1000));

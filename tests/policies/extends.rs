@@ -1,6 +1,6 @@
 //! A child and its parents: what is replaced, what adds up, where it ends.
 
-use stockade::policy::{CommandRule, Overrides};
+use stockade::policy::{CommandRule, Overflow, Overrides};
 
 use crate::scratch::Scratch;
 
@@ -10,14 +10,14 @@ fn a_child_replaces_lists_but_cannot_unhide_or_unblock() {
     scratch.write(
         "policies/parent.toml",
         "agent = \"parent\"\n[filesystem]\nallowed_roots = [\"{workspace}\"]\nhidden = [\"a\"]\n[commands]\nallowed = [\"*\"]\nblocked = [\"su\"]\n\
-         [environment]\npass = [\"LANG\"]\nset = { A = \"1\", B = \"2\" }\nredact = [\"X\"]\n[limits]\ncpus = 3\n[[expect]]\ndenied = [\"read /a\"]\n",
+         [environment]\npass = [\"LANG\"]\nset = { A = \"1\", B = \"2\" }\nredact = [\"X\"]\n[limits]\ncpus = 3\noutput_overflow = \"pause\"\n[[expect]]\ndenied = [\"read /a\"]\n",
     );
     let child = "extends = \"parent.toml\"\n[filesystem]\nallowed_roots = []\nhidden = [\"b\"]\n[commands]\nallowed = [\"git log\"]\nblocked = [\"dd\"]\n\
                  [environment]\npass = []\nset = { B = \"3\" }\nredact = [\"Y\"]\n[[expect]]\ndenied = [\"read /b\"]\n";
     let policy = scratch.load(child).expect("a child");
     let programs = |rules: &[CommandRule]| rules.iter().map(|rule| rule.program.clone()).collect::<Vec<_>>();
     assert_eq!(policy.agent, "case", "an identity is not inherited");
-    assert_eq!(policy.limits.cpus, 3.0);
+    assert_eq!((policy.limits.cpus, policy.limits.output_overflow), (3.0, Overflow::Pause));
     assert_eq!(policy.filesystem.grants, []);
     assert_eq!(policy.filesystem.hidden, ["a", "b"]);
     assert_eq!(policy.commands.allowed, [CommandRule { program: "git".into(), arguments: vec!["log".into()] }]);

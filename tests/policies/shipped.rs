@@ -3,7 +3,7 @@
 use std::fs;
 
 use stockade::policy::expect::{Judge, Paper};
-use stockade::policy::{Attempt, Overrides, Verdict, shipped};
+use stockade::policy::{Attempt, Bytes, Overflow, Overrides, Verdict, shipped};
 
 use crate::scratch::Scratch;
 
@@ -38,12 +38,14 @@ fn awkward_values_survive_being_shown() {
     }
     let text = "agent = \"x\"\n[filesystem]\nallowed_roots = [\"{workspace}/a b\", \"{workspace}/q??\", \"{workspace}/it's\"]\n\
                 [commands]\nshell = false\nallowed = [\"'{workspace}/a b/tool' 'two words' ''\"]\n[limits]\ncpus = 0.1\ncpu_time = \"90s\"\nmemory = 1234567\n\
+                output_overflow = \"kill\"\n[retention]\nmax_bytes = \"3M\"\n\
                 [network]\nmode = \"host\"\nconnect_ports = [443]\nbind_ports = []\n[environment]\nset = { \"A.B\" = \"line\\nnext \\\"q\\\" \\\\\" }\n\
                 [syscalls]\nallow = [\"io_uring\", \"debug\"]\n[identity]\nhost_user = \"owner\"\n[enforcement]\ncgroups = \"if-available\"\n[tools]\nsurface = \"families\"\n\
                 [[expect]]\ndenied = [\"connect [::1]:80\", \"run sh -c 'a b'\", \"read {workspace}/x  y\"]\n";
     let policy = scratch.load(text).expect("a policy");
     assert_eq!(policy.filesystem.grants.len(), 3);
     assert_eq!(policy.commands.allowed[0].arguments, ["two words", ""]);
+    assert_eq!((policy.limits.output_overflow, policy.retention.max_bytes), (Overflow::Kill, Bytes(3 << 20)));
     assert_eq!(scratch.load(&policy.to_toml()).expect("the same again"), policy);
 }
 

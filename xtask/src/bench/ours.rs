@@ -49,7 +49,7 @@ struct Yard {
 
 impl Yard {
     fn make(workspace: &Path, start: Start) -> Result<Yard> {
-        let launcher = launch::start().map_err(|error| error.to_string())?;
+        let launcher = launch::start(drop).map_err(|error| error.to_string())?;
         let policy = Policy::load(None, Some(workspace), &Overrides::default()).map_err(|error| error.to_string())?;
         let system = System::look(&plan::question(&policy)).map_err(|failed| failed.why)?;
         let cell = plan::make_cell(&policy, &Host::probe(), &system).map_err(|refusal| refusal.to_string())?;

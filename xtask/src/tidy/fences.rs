@@ -13,7 +13,7 @@ const FENCES: &[(&str, &[&str])] = &[
     ("rusqlite", &["broker"]),
     ("schemars", &["policy", "mcp"]),
     ("seccompiler", &["plan"]),
-    ("tokio", &["cli", "serve", "mcp", "broker"]),
+    ("tokio", &["cli", "serve", "mcp", "broker", "sys"]),
     ("toml", &["policy"]),
     ("tracing_subscriber", &["cli", "serve"]),
 ];

@@ -1,0 +1,43 @@
+//! `health`: what stands, what is limited, how full it is.
+
+use super::Broker;
+use serde_json::{Map, Value, json};
+
+impl Broker {
+    pub fn health(&self) -> Value {
+        let policy = self.policy();
+        let running = self.registry.running().len();
+        let mut health = json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "uptime_s": self.started.elapsed().as_secs(),
+            "agent": policy.agent,
+            "policy": policy.name,
+            "enforcement": self.enforcement(),
+            "limits": super::config::get(&policy, Some("limits")).unwrap_or(Value::Null),
+            "processes": {
+                "running": running,
+                "finished": self.registry.all().len() - running,
+                "total": policy.processes.total,
+                "per_session": policy.processes.per_session,
+            },
+        });
+        if let Some(trouble) = self.state.trouble() {
+            health["state_trouble"] = trouble.into();
+        }
+        health
+    }
+
+    /// Each wall by name: `enforced`, or that the policy goes without; or why there is no cell.
+    fn enforcement(&self) -> Value {
+        match self.home.walls() {
+            None => json!({ "cell": "being made" }),
+            Some(Err(refused)) => json!({ "cell": refused.message }),
+            Some(Ok(walls)) => {
+                let word = |stands| if stands { "enforced" } else { "not enforced" };
+                Value::Object(
+                    walls.0.iter().map(|(name, stands)| ((*name).into(), word(*stands).into())).collect::<Map<_, _>>(),
+                )
+            }
+        }
+    }
+}
