@@ -1,7 +1,7 @@
 //! `mcp-fuzzer` with a fixed seed: no crash, no answer out of line, nothing that never came.
 //!
-//! What it calls accepted although malformed is not counted: a command line with `; rm -rf /` in it is a command
-//! line, and what it may remove is the walls' business.
+//! Two of its findings are none here: a command line with `; rm -rf /` in it is a command line, and what it may remove
+//! is the walls' business; and an error repeats to its caller what the caller wrote.
 
 use crate::site::Site;
 use crate::support::Outcome;
@@ -9,13 +9,16 @@ use crate::{clients, serve};
 use serde_json::Value;
 use std::process::Command;
 
+const HARMLESS: [&str; 2] = ["accepted_malformed", "injection_reflection"];
+
 /// Fuzzes the site's server; the fuzzer's own summary, or `None` where there is no fuzzer.
 fn fuzz(site: &Site, words: &[&str]) -> Option<Value> {
     let mut command = Command::new(clients()?.join("python/bin/python"));
     let endpoint = serve(site, &mut command).join(" ");
     let reports = site.beside.directory("reports");
     command.args(["-m", "mcp_fuzzer", "--protocol", "stdio", "--endpoint", &endpoint, "--seed", "7", "--no-corpus"]);
-    command.args(["--timeout", "20", "--fail-if-no-tools", "--output-dir"]).arg(&reports);
+    // It also sends what is no JSON (`NaN`), is told so without an id, and waits for one in vain.
+    command.args(["--timeout", "4", "--fail-if-no-tools", "--output-dir"]).arg(&reports);
     command.args(words).env("HOME", site.beside.path()).env("PYTHONDONTWRITEBYTECODE", "1");
     let outcome = Outcome::of(command.current_dir(site.workspace.path()));
     assert_eq!(outcome.code, 0, "{outcome:?}");
@@ -23,7 +26,7 @@ fn fuzz(site: &Site, words: &[&str]) -> Option<Value> {
     let summary: Value = serde_json::from_str(&text).expect("JSON");
     let findings = std::fs::read_to_string(reports.join("findings.json")).unwrap_or_default();
     for (category, count) in summary["findings"]["by_category"].as_object().expect("findings") {
-        assert_eq!(category, "accepted_malformed", "{count}: {findings:.4000}");
+        assert!(HARMLESS.contains(&category.as_str()), "{category}: {count}: {findings:.4000}");
     }
     Some(summary)
 }

@@ -65,7 +65,7 @@ fn until_finds_a_match_that_comes_in_pieces() {
     let mut client = site.open();
     let script = "for part in pro mpt '> '; do printf \"$part\"; sleep 0.1; done; sleep 1000";
     let proc_id = start(&mut client, script);
-    let got = read(&mut client, &proc_id, json!({ "until": "prompt> ", "timeout_ms": 10_000 }));
+    let got = read(&mut client, &proc_id, json!({ "cursor": 0, "until": "prompt> ", "timeout_ms": 10_000 }));
     assert_eq!((&got["matched"], &got["output"]), (&json!("prompt> "), &json!("prompt> ")), "{got}");
 }
 

@@ -12,8 +12,7 @@ fn start(client: &mut Client, mut arguments: Value) -> Value {
 /// The rows of the screen as one text.
 fn screen(client: &mut Client, proc_id: &Value) -> String {
     let read = client.ok("proc_read", json!({ "proc_id": proc_id, "format": "screen", "timeout_ms": 0 }));
-    let rows = read["screen"]["lines"].as_array().expect("rows");
-    rows.iter().map(|row| row.as_str().expect("text")).collect::<Vec<_>>().join("\n")
+    read["screen"].as_str().expect("text").to_owned()
 }
 
 /// Waits for what the process says; the text up to and with it.
