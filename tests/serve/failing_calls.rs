@@ -32,6 +32,8 @@ fn a_disk_that_fails_to_sync_is_said_or_survived_and_never_waited_for() {
             works_or_says_so(&mut client, fault);
         }
         assert!(client.request("ping", json!({}))["result"].is_object(), "{fault}");
+        client.hang_up();
+        client.wait(PATIENCE);
     }
 }
 
@@ -46,7 +48,8 @@ fn killed_at_any_write_what_was_acknowledged_is_there_after_the_restart() {
         let mut client = Client::start(under_strace(&site, &fault), site.log(), Era::Handshake);
         let acknowledged = talk_until_it_dies(&mut client);
         killed += usize::from(acknowledged.len() < ROUNDS);
-        drop(client);
+        client.hang_up();
+        client.wait(PATIENCE);
         let mut next = site.open();
         let list = next.ok("proc_list", json!({}))["processes"].take();
         for told in acknowledged {

@@ -27,7 +27,10 @@ fn a_stop_that_races_a_natural_end_comes_to_one_end() {
         assert_eq!(end(&stopped), end(&read), "round {round}");
         match stopped["reason"].as_str() {
             Some("exit") => assert_eq!(stopped["exit_code"], 0, "round {round}: {stopped}"),
-            Some("stopped") => assert_eq!(stopped["signal"], "SIGKILL", "round {round}: {stopped}"),
+            // It may end by itself after it was asked to.
+            Some("stopped") => {
+                assert!(stopped["signal"] == "SIGKILL" || stopped["exit_code"] == 0, "round {round}: {stopped}");
+            }
             _ => panic!("round {round}: {stopped}"),
         }
         ends[usize::from(stopped["reason"] == "stopped")] += 1;
