@@ -134,7 +134,10 @@ fn output_of_a_command_that_ends_at_once_is_always_there() {
 fn lines_have_numbers_and_streams_and_times() {
     let site = Site::new();
     let mut client = site.open();
-    let script = "import sys, time\nfor i in range(1, 101):\n out = sys.stderr if i % 10 == 0 else sys.stdout\n print('line', i, file=out, flush=True)\n if i % 10 == 0 or i % 10 == 9: time.sleep(0.01)";
+    let script = "import sys, time
+for i in range(1, 101):
+    print('line', i, file=sys.stdout if i % 10 else sys.stderr, flush=True)
+    if i % 10 in (0, 9): time.sleep(0.01)";
     let proc_id = client.ok("run", json!({ "argv": ["python3", "-c", script] }))["proc_id"].clone();
     let got = read(&mut client, &proc_id, json!({ "format": "lines", "from_line": 8, "lines": 4 }));
     let lines = got["lines"].as_array().expect("lines");

@@ -114,7 +114,10 @@ fn streams_are_kept_apart_and_counted() {
 fn usage_tells_of_work_and_memory() {
     let site = Site::new();
     let mut client = site.open();
-    let busy = "import time\nblock = bytearray(50 << 20)\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass";
+    let busy = "import time
+block = bytearray(50 << 20)
+end = time.process_time() + 0.3
+while time.process_time() < end: pass";
     let ran = client.ok("run", json!({ "argv": ["python3", "-c", busy] }));
     let usage = &ran["usage"];
     assert!(usage["cpu_ms"].as_u64().is_some_and(|ms| (300..5000).contains(&ms)), "{ran}");
@@ -204,7 +207,8 @@ fn commands_of_one_agent_share_tmp_and_loopback() {
     let mut client = site.open();
     client.ok("run", json!({ "command": "echo kept > /tmp/file; echo home > ~/file" }));
     assert_eq!(client.ok("run", json!({ "command": "cat /tmp/file ~/file" }))["stdout"], "kept\nhome\n");
-    let server = json!({ "argv": ["python3", "-m", "http.server", "--bind", "127.0.0.1", "8123"], "cwd": "/tmp", "pty": true, "until": "Serving" });
+    let argv = ["python3", "-m", "http.server", "--bind", "127.0.0.1", "8123"];
+    let server = json!({ "argv": argv, "cwd": "/tmp", "pty": true, "until": "Serving" });
     assert!(client.ok("proc_start", server)["first_output"].as_str().is_some_and(|text| text.contains("Serving")));
     assert_eq!(client.ok("run", json!({ "argv": ["curl", "-s", "http://127.0.0.1:8123/file"] }))["stdout"], "kept\n");
 }

@@ -162,7 +162,8 @@ fn a_client_cannot_claim_to_be_another_agent() {
     let mut client = site.open_silent();
     let who = json!({ "name": other.agent, "version": "1", "agent": other.agent });
     let params = json!({
-        "protocolVersion": crate::mcp::HANDSHAKE, "capabilities": {}, "clientInfo": who, "_meta": { "agent": other.agent },
+        "protocolVersion": crate::mcp::HANDSHAKE, "capabilities": {}, "clientInfo": who,
+        "_meta": { "agent": other.agent },
     });
     client.request("initialize", params);
     client.notify("notifications/initialized", json!({}));

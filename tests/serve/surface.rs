@@ -107,7 +107,10 @@ fn schemas_are_flat_and_portable() {
 fn given_bytes(tools: &[Value]) -> usize {
     let given: Vec<Value> = tools
         .iter()
-        .map(|tool| json!({ "name": tool["name"], "description": tool["description"], "input_schema": tool["inputSchema"] }))
+        .map(|tool| {
+            let (about, schema) = (&tool["description"], &tool["inputSchema"]);
+            json!({ "name": tool["name"], "description": about, "input_schema": schema })
+        })
         .collect();
     serde_json::to_string(&given).expect("JSON").len()
 }
