@@ -22,6 +22,7 @@ mod ends_of_runs;
 mod failing_calls;
 mod faults;
 mod flood;
+mod hidden;
 mod lifecycle;
 mod limits;
 mod process;
