@@ -182,7 +182,17 @@ pub enum FromInit {
         status: i32,
         cpu_micros: u64,
         max_rss_kib: u64,
+        left: Left,
     },
+}
+
+/// Who is left in a process when its command has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Left {
+    /// Only PID 1, which ends now.
+    Nobody,
+    /// Some that the command started; they end with PID 1.
+    Others,
 }
 
 impl FromInit {
@@ -192,7 +202,13 @@ impl FromInit {
         let words: [u64; 4] = match self {
             FromInit::Ready => [1, 0, 0, 0],
             FromInit::Failed(report) => [2, u64::from(report.stage), report.errno as u64, 0],
-            FromInit::Exited { status, cpu_micros, max_rss_kib } => [3, status as u64, cpu_micros, max_rss_kib],
+            FromInit::Exited { status, cpu_micros, max_rss_kib, left } => {
+                let kind = match left {
+                    Left::Others => 3,
+                    Left::Nobody => 4,
+                };
+                [kind, status as u64, cpu_micros, max_rss_kib]
+            }
         };
         let mut bytes = [0; Self::BYTES];
         for (chunk, word) in bytes.chunks_exact_mut(8).zip(words) {
@@ -207,7 +223,10 @@ impl FromInit {
         Some(match word(0)? {
             1 => FromInit::Ready,
             2 => FromInit::Failed(Report { stage: word(1)? as u32, errno: word(2)? as i32 }),
-            3 => FromInit::Exited { status: word(1)? as i32, cpu_micros: word(2)?, max_rss_kib: word(3)? },
+            kind @ (3 | 4) => {
+                let left = if kind == 4 { Left::Nobody } else { Left::Others };
+                FromInit::Exited { status: word(1)? as i32, cpu_micros: word(2)?, max_rss_kib: word(3)?, left }
+            }
             _ => return None,
         })
     }

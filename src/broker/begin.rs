@@ -142,6 +142,7 @@ impl Broker {
             ready,
             stdout: ends.stdout,
             stderr: ends.stderr,
+            _theirs: ends.theirs,
             face,
             output,
             beginning,
@@ -163,7 +164,12 @@ impl Broker {
     }
 
     /// Until its end, which is written down before it is told.
-    async fn look_after(self: Arc<Self>, started: Started, managed: Arc<Managed>, tell: watch::Sender<Option<Ended>>) {
+    async fn look_after(
+        self: Arc<Self>,
+        mut started: Started,
+        managed: Arc<Managed>,
+        tell: watch::Sender<Option<Ended>>,
+    ) {
         let (end, trouble) = match started.until_dead().await {
             Ok(end) => (end, None),
             Err(trouble) => (failed(&trouble), Some(trouble)),
@@ -173,12 +179,14 @@ impl Broker {
         if ended.trouble.is_none() {
             self.write_down(self.state.ended(managed.end_record(&ended)));
         }
-        for old in self.registry.finish(&managed) {
+        let gone = self.registry.finish(&managed);
+        let _ = tell.send(Some(ended));
+        // Whoever waits for the end comes first; then all that belonged to the process is closed.
+        tokio::task::yield_now().await;
+        drop(started);
+        for old in gone {
             self.write_down(self.state.removed(&old.id));
         }
-        let _ = tell.send(Some(ended));
-        // Whoever waits for the end comes first.
-        tokio::task::yield_now().await;
         if let Ok(pool) = self.home.pool().await {
             pool.refill();
         }

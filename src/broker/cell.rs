@@ -63,6 +63,16 @@ pub enum Stdio {
     Terminal(Size),
 }
 
+impl Stdio {
+    /// What output goes to, where that is ours to hold; what input comes from is closed.
+    pub fn without_input(self) -> Vec<OwnedFd> {
+        match self {
+            Stdio::Descriptors([_, stdout, stderr]) => vec![stdout, stderr],
+            Stdio::Terminal(_) => Vec::new(),
+        }
+    }
+}
+
 impl Cell {
     /// Has the launcher make the cell; the first process is asked for along with it.
     pub fn make(launcher: Launcher, plan: CellPlan) -> Result<Cell, Trouble> {

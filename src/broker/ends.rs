@@ -19,6 +19,9 @@ pub struct Ends {
     pub input: Input,
     pub stdout: Arc<AsyncFd<OwnedFd>>,
     pub stderr: Option<Arc<AsyncFd<OwnedFd>>>,
+    /// The other ends of the pipes that output comes from. Kept until the process has ended, so that the end of a
+    /// stream wakes nobody: it comes while the process dies, and whoever wakes would hold that up.
+    pub theirs: Vec<OwnedFd>,
 }
 
 impl Ends {
@@ -32,8 +35,10 @@ impl Ends {
 
     fn pipes(ready: &Ready, plan: &CommandPlan) -> Result<Ends, Trouble> {
         let [(in_read, in_write), (out_read, out_write), (err_read, err_write)] = [pipe()?, pipe()?, pipe()?];
-        ready.start(plan, &Stdio::Descriptors([in_read, out_write, err_write]))?;
+        let theirs = Stdio::Descriptors([in_read, out_write, err_write]);
+        ready.start(plan, &theirs)?;
         Ok(Ends {
+            theirs: theirs.without_input(),
             input: Input::Pipe(ours(in_write, Interest::WRITABLE)?),
             stdout: ours(out_read, Interest::READABLE)?,
             stderr: Some(ours(err_read, Interest::READABLE)?),
@@ -50,7 +55,7 @@ impl Ends {
         }
         drop(door);
         let master = ours(ready.terminal()?, Interest::READABLE | Interest::WRITABLE)?;
-        Ok(Ends { input: Input::Terminal(Arc::clone(&master)), stdout: master, stderr: None })
+        Ok(Ends { input: Input::Terminal(Arc::clone(&master)), stdout: master, stderr: None, theirs: Vec::new() })
     }
 }
 

@@ -7,7 +7,7 @@ use super::answer::{End, Reason, Usage};
 use super::cell::Ready;
 use super::fault::Trouble;
 use crate::sys::{Errno, descriptor, process};
-use crate::wire::{FromInit, Report};
+use crate::wire::{FromInit, Left, Report};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -108,6 +108,19 @@ impl<'a> Process<'a> {
         }
     }
 
+    /// All that was said on the leash so far; true when nothing of the process is left but a PID 1 about to end.
+    pub(super) fn has_told_all(&mut self) -> bool {
+        while self.told.is_none() && pending(self.ready.leash.as_fd()) {
+            self.hear_leash();
+        }
+        let alone = matches!(self.told, Some(FromInit::Exited { left: Left::Nobody, .. }));
+        if alone {
+            // It takes its namespaces apart now, which nobody need wait for. Its word is not all that ends it.
+            self.kill();
+        }
+        alone
+    }
+
     /// Passes a signal to the command's group; STOP, CONT and KILL to everything.
     pub(super) fn signal(&self, signal: i32) {
         let _ = descriptor::write(self.ready.leash.as_raw_fd(), &[signal as u8]);
@@ -198,7 +211,7 @@ impl<'a> Process<'a> {
             return Err(Trouble::lost("the launcher"));
         }
         let (status, cpu, max_rss_kib) = match self.told {
-            Some(FromInit::Exited { status, cpu_micros, max_rss_kib }) => {
+            Some(FromInit::Exited { status, cpu_micros, max_rss_kib, .. }) => {
                 // PID 1 knows only what was waited for; the group also counts what a daemon used.
                 let cpu = gauges.map_or(Duration::from_micros(cpu_micros), |gauges| gauges.cpu_time());
                 (Some(status), cpu, max_rss_kib)
@@ -230,13 +243,6 @@ impl<'a> Process<'a> {
     }
 }
 
-fn pending(descriptor: BorrowedFd<'_>) -> bool {
-    let mut watched = [PollFd::new(descriptor, PollFlags::POLLIN)];
-    poll(&mut watched, PollTimeout::ZERO).is_ok_and(|count| count > 0)
-        && watched[0].revents().is_some_and(|events| events.contains(PollFlags::POLLIN))
-        && available(descriptor) > 0
-}
-
-fn available(socket: BorrowedFd<'_>) -> usize {
-    descriptor::unread(socket)
+fn pending(socket: BorrowedFd<'_>) -> bool {
+    descriptor::unread(socket) > 0
 }

@@ -5,7 +5,7 @@
 
 use super::answer::{Content, Heard, Screen};
 use super::managed::Managed;
-use super::output::Totals;
+use super::output::{Lines, Output, Totals};
 use super::refused::Refused;
 use super::request::{Filter, Form, Read, Span};
 use super::{Broker, PROGRESS_PAUSE, Progress, render, run};
@@ -164,11 +164,12 @@ impl Wait {
             }
             (form, Span::TailLines(count)) => {
                 let lines = output.tail_lines(count as usize, self.stream, self.max);
-                (of_lines(form, lines.lines), lines.next)
+                (self.of_lines(output, form, lines), output.totals().total_bytes)
             }
             (form, Span::Lines { from, count }) => {
                 let lines = output.lines(from, count as usize, self.stream, self.max);
-                (of_lines(form, lines.lines), lines.next)
+                let next = lines.next;
+                (self.of_lines(output, form, lines), next)
             }
             (Form::Lines, Span::Next) => {
                 let lines = output.lines_at(from, self.stream, self.max);
@@ -192,6 +193,24 @@ impl Wait {
             total_lines: totals.total_lines,
             dropped_bytes: totals.dropped_bytes,
             matched,
+        }
+    }
+
+    /// Lines as they were asked for; as text, exactly the bytes that were written.
+    fn of_lines(&self, output: &Output, form: Form, lines: Lines) -> Content {
+        if form == Form::Lines {
+            return Content::Lines(lines.lines);
+        }
+        let mut chunks = output.read(lines.start, self.max, self.stream).chunks;
+        chunks.retain(|chunk| chunk.seq < lines.next);
+        for chunk in &mut chunks {
+            chunk.data.truncate((lines.next - chunk.seq) as usize);
+        }
+        match form {
+            Form::Chunks => Content::Chunks(chunks),
+            Form::Text | Form::Lines | Form::Screen => {
+                Content::Text(chunks.into_iter().flat_map(|chunk| chunk.data).collect())
+            }
         }
     }
 
@@ -226,16 +245,6 @@ impl Gathered {
         let (more, next) = managed.output.bytes(self.upto, max.saturating_sub(self.bytes.len()), stream);
         self.bytes.extend(more);
         self.upto = next;
-    }
-}
-
-fn of_lines(form: Form, lines: Vec<super::answer::Line>) -> Content {
-    match form {
-        Form::Text | Form::Chunks | Form::Screen => {
-            let texts: Vec<&[u8]> = lines.iter().map(|line| line.text.as_slice()).collect();
-            Content::Text(texts.join(&b'\n'))
-        }
-        Form::Lines => Content::Lines(lines),
     }
 }
 

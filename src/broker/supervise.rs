@@ -45,6 +45,8 @@ pub struct Started {
     /// Or the terminal.
     pub stdout: Arc<AsyncFd<OwnedFd>>,
     pub stderr: Option<Arc<AsyncFd<OwnedFd>>>,
+    /// The ends of these pipes that the process writes to.
+    pub _theirs: Vec<OwnedFd>,
     /// Where output is a terminal's.
     pub face: Option<Arc<Face>>,
     pub output: Arc<Output>,
@@ -56,7 +58,7 @@ pub struct Started {
 
 impl Started {
     /// Until everything is dead and all it wrote is stored.
-    pub async fn until_dead(mut self) -> Result<End, Trouble> {
+    pub async fn until_dead(&mut self) -> Result<End, Trouble> {
         let (tell, dead) = watch::channel(false);
         let (exceed, mut exceeded) = mpsc::unbounded_channel();
         let pump = |stream, source| Pump {
@@ -96,9 +98,19 @@ async fn watch_over(
 ) -> Result<End, Trouble> {
     let pidfd =
         watch_borrowed(process.ready.pidfd.as_fd(), Interest::READABLE).map_err(|_| Trouble::lost("the process"))?;
+    let leash =
+        watch_borrowed(process.ready.leash.as_fd(), Interest::READABLE).map_err(|_| Trouble::lost("the process"))?;
+    let mut leash_open = true;
     loop {
         tokio::select! {
             biased;
+            Ok(mut heard) = leash.readable(), if leash_open => {
+                leash_open = !heard.ready().is_read_closed();
+                heard.clear_ready();
+                if process.has_told_all() {
+                    return process.conclude();
+                }
+            }
             _ = pidfd.readable() => return process.conclude(),
             Some(order) = orders.recv() => match order {
                 Order::End { reason, signal, grace } => process.end(reason, signal, grace),

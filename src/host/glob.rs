@@ -5,13 +5,17 @@
 
 /// Whether the whole of `text` fits `pattern`.
 pub fn matches(pattern: &str, text: &str) -> bool {
+    if !is_pattern(pattern) {
+        return pattern == text;
+    }
     let tokens = tokens(pattern);
     // reached[i]: the first i tokens can end where the text read so far ends.
     let mut reached = vec![false; tokens.len() + 1];
+    let mut next = reached.clone();
     reached[0] = true;
     skip_stars(&tokens, &mut reached);
     for c in text.chars() {
-        let mut next = vec![false; tokens.len() + 1];
+        next.fill(false);
         for (i, token) in tokens.iter().enumerate().filter(|(i, _)| reached[*i]) {
             match token {
                 Token::Star | Token::StarStar if token.takes(c) => next[i] = true,
@@ -19,8 +23,11 @@ pub fn matches(pattern: &str, text: &str) -> bool {
                 _ => {}
             }
         }
+        if !next.contains(&true) {
+            return false;
+        }
         skip_stars(&tokens, &mut next);
-        reached = next;
+        std::mem::swap(&mut reached, &mut next);
     }
     reached[tokens.len()]
 }

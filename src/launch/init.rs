@@ -8,7 +8,7 @@ use super::hidden::Hidden;
 use super::seal::{DOOR, LEASH, Sealed};
 use crate::sys::process::Stack;
 use crate::sys::{Errno, descriptor, process, signal};
-use crate::wire::{FromInit, Report, Stage};
+use crate::wire::{FromInit, Left, Report, Stage};
 use std::os::fd::AsRawFd;
 
 /// Makes the child that becomes the command, then stays until that child has ended or the broker lets go.
@@ -49,15 +49,23 @@ fn start(sealed: &Sealed, hidden: &Hidden, stack: &mut Stack) -> Result<(), Errn
 }
 
 /// Reaps every dead child; true once the command itself was among them and its end was told.
+///
+/// Whoever lives here descends from PID 1 through the living: the orphans of the dead are its children. Without any
+/// child it is alone.
 fn reap_all(child: i32) -> bool {
-    while let Ok(Some(ended)) = process::reap_any() {
-        if ended.pid == child {
-            let (cpu_micros, max_rss_kib) = process::children_usage();
-            tell(FromInit::Exited { status: ended.status, cpu_micros, max_rss_kib });
-            return true;
+    let mut command = None;
+    let left = loop {
+        match process::reap_any() {
+            Ok(Some(ended)) if ended.pid == child => command = Some(ended.status),
+            Ok(Some(_)) | Err(Errno::EINTR) => {}
+            Err(Errno::ECHILD) => break Left::Nobody,
+            Ok(None) | Err(_) => break Left::Others,
         }
-    }
-    false
+    };
+    let Some(status) = command else { return false };
+    let (cpu_micros, max_rss_kib) = process::children_usage();
+    tell(FromInit::Exited { status, cpu_micros, max_rss_kib, left });
+    true
 }
 
 /// One message from the broker is one signal number; false when the broker has let go.

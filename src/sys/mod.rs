@@ -12,6 +12,7 @@ pub mod mount;
 pub mod network;
 pub mod probe;
 pub mod process;
+pub mod random;
 pub mod reactor;
 pub mod seccomp;
 pub mod signal;

@@ -1,8 +1,7 @@
 //! Ids nobody can guess: eighty random bits in lower-case base32.
 
-use std::fs::File;
+use crate::sys::random;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::Read;
 
 const DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 const LENGTH: usize = 16;
@@ -15,8 +14,8 @@ pub fn new_id(prefix: &str) -> String {
 
 fn random() -> [u8; LENGTH] {
     let mut bytes = [0; LENGTH];
-    if File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut bytes)).is_err() {
-        // Where there is no `/dev`: the standard library seeds its hash maps with getrandom(2).
+    if random::fill(&mut bytes).is_err() {
+        // Where a filter forbids the call: the standard library then seeds its hash maps from `/dev/urandom`.
         for half in bytes.chunks_mut(8) {
             half.copy_from_slice(&RandomState::new().build_hasher().finish().to_le_bytes());
         }

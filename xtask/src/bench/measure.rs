@@ -88,7 +88,7 @@ pub fn throughput(contenders: &[Contender], clients: usize, burst: Duration) -> 
 }
 
 /// Starts per second of some clients that work at the same time.
-fn burst_of(contender: &Contender, clients: usize, length: Duration) -> Result<f64> {
+pub fn burst_of(contender: &Contender, clients: usize, length: Duration) -> Result<f64> {
     let opened = (0..clients).map(|_| (contender.open)());
     let opened = opened.collect::<Result<Vec<Client>>>()?;
     let over = AtomicBool::new(false);

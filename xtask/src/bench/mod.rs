@@ -1,10 +1,12 @@
-//! `cargo xtask bench launch`: what a start costs, against a plain spawn and against bubblewrap.
+//! `cargo xtask bench launch`: what a start costs, against a plain spawn and against bubblewrap. `bench mcp`: what the
+//! server costs, see there.
 //!
 //! Contenders are measured in turn inside one run, because machines drift: only ratios from the
 //! same minutes mean anything. Measured as root and as an ordinary user, in release builds, from a
 //! staged copy; `bench-here` is the part that runs there.
 
 mod contenders;
+mod mcp;
 mod measure;
 mod ours;
 mod stats;
@@ -19,7 +21,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub const USAGE: &str = "bench launch [--rounds N]   starts of /bin/true: plain, bubblewrap, stockade";
+pub const USAGE: &str = "bench launch|mcp [--rounds N]   starts of /bin/true, or `stockade serve`, beside others";
 
 /// Starts of each contender in the tight loop; after idle a tenth of it.
 const ROUNDS: usize = 1000;
@@ -31,20 +33,39 @@ const IDLE: Duration = Duration::from_millis(60);
 const CLIENTS: usize = 8;
 const BURST: Duration = Duration::from_secs(3);
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Subject {
+    Launch,
+    Mcp,
+}
+
+impl Subject {
+    fn named(word: &str) -> Result<Subject> {
+        match word {
+            "launch" => Ok(Subject::Launch),
+            "mcp" => Ok(Subject::Mcp),
+            _ => Err(format!("usage: {USAGE}")),
+        }
+    }
+}
+
 /// Builds, stages, and measures as each identity we can be.
 pub fn run(words: &[String]) -> Result {
-    let rounds = match words {
-        [what] if what == "launch" => ROUNDS,
-        [what, flag, number] if what == "launch" && flag == "--rounds" => {
-            number.parse().about("`--rounds` wants a number")?
-        }
+    let (what, rounds) = match words {
+        [what] => (what, ROUNDS),
+        [what, flag, number] if flag == "--rounds" => (what, number.parse().about("`--rounds` wants a number")?),
         _ => return Err(format!("usage: {USAGE}")),
     };
+    let subject = Subject::named(what)?;
     packages::ensure()?;
     let build = ["build", "--release", "--workspace", "--bins"];
     run_command(cargo().args(build))?;
+    let commander = match subject {
+        Subject::Launch => None,
+        Subject::Mcp => mcp::commander::fetch().map_err(|reason| println!("no Desktop Commander: {reason}")).ok(),
+    };
     let _turn = turn::take()?;
-    let stage = Stage::make()?;
+    let stage = Stage::make(commander)?;
     let mut identities = Vec::new();
     if is_root() {
         identities.push(Identity::root());
@@ -55,7 +76,7 @@ pub fn run(words: &[String]) -> Result {
     for identity in &identities {
         println!("\n## as {}", identity.who);
         let mut command = identity.command(&stage.environment(identity)?, &stage.dir.join("xtask"));
-        command.args(["bench-here", "launch", &rounds.to_string()]);
+        command.args(["bench-here", what, &rounds.to_string()]);
         run_command(command.current_dir(stage.workspace(identity.who)))?;
     }
     Ok(())
@@ -63,10 +84,17 @@ pub fn run(words: &[String]) -> Result {
 
 /// The measuring itself, as whoever we are now, in a directory that may be written.
 pub fn run_here(words: &[String]) -> Result {
-    let [_, rounds] = words else {
+    let [what, rounds] = words else {
         return Err("bench-here is not for people".into());
     };
     let rounds: usize = rounds.parse().about("rounds")?;
+    match Subject::named(what)? {
+        Subject::Launch => launch_here(rounds),
+        Subject::Mcp => mcp::run_here(rounds),
+    }
+}
+
+fn launch_here(rounds: usize) -> Result {
     let workspace = std::env::current_dir().about("the workspace")?;
     let contenders = contenders::all(&workspace);
     println!("\nlatency, {rounds} starts each, one after the other");
@@ -82,13 +110,17 @@ pub fn run_here(words: &[String]) -> Result {
 /// The release programs and a workspace for each identity, removed when dropped.
 struct Stage {
     dir: PathBuf,
+    commander: Option<PathBuf>,
 }
 
 impl Stage {
-    fn make() -> Result<Stage> {
-        let dir = Path::new("/var/tmp").join(format!("stockade-bench-{}", std::process::id()));
+    fn make(commander: Option<PathBuf>) -> Result<Stage> {
+        // A policy below a directory that anybody may write is not trusted, so not in `/var/tmp`.
+        let stages = if is_root() { PathBuf::from("/var/cache") } else { repo().join("target") };
+        let dir = stages.join(format!("stockade-bench-{}", std::process::id()));
         fs::create_dir_all(&dir).about(dir.display())?;
-        let stage = Stage { dir };
+        let stage = Stage { dir, commander };
+        mcp::write_policies(&stage.dir)?;
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or(repo().join("target"), Into::into);
         for program in ["xtask", "stockade"] {
             let from = target.join("release").join(program);
@@ -104,17 +136,26 @@ impl Stage {
     fn environment(&self, identity: &Identity) -> Result<Vec<(String, OsString)>> {
         let workspace = self.workspace(identity.who);
         identity.make_directory(&workspace)?;
-        Ok(vec![
+        // Not the workspace: stockade refuses a home directory as one.
+        let home = self.dir.join(format!("home-{}", identity.who));
+        identity.make_directory(&home)?;
+        let mut environment = vec![
             ("PATH".into(), SYSTEM_PATH.into()),
-            // Not the workspace: stockade refuses a home directory as one.
-            ("HOME".into(), self.dir.join("home").into()),
+            ("HOME".into(), home.into()),
             ("STOCKADE_BIN".into(), self.dir.join("stockade").into()),
-        ])
+        ];
+        let commander = self.commander.as_ref().map(|program| (mcp::COMMANDER.into(), program.into()));
+        environment.extend(commander);
+        Ok(environment)
     }
 }
 
 impl Drop for Stage {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.dir);
+        // Root's brokers keep their state in one place; everyone else's is in their home.
+        if is_root() {
+            let _ = fs::remove_dir_all(Path::new("/var/lib/stockade").join(mcp::AGENT));
+        }
     }
 }

@@ -45,6 +45,10 @@ impl Table {
         Table { rows }
     }
 
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
     pub fn print(&self) {
         print!("{self}");
     }
