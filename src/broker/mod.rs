@@ -9,6 +9,7 @@ mod beginning;
 pub mod capture;
 pub mod cell;
 pub mod config;
+pub mod control;
 mod ends;
 mod face;
 pub mod fault;
@@ -77,6 +78,8 @@ pub struct Broker {
     state: State,
     scribe: Scribe,
     started: Instant,
+    /// Why the operator cannot look in.
+    control_trouble: Option<String>,
 }
 
 impl Broker {
@@ -95,7 +98,12 @@ impl Broker {
         });
         let recovery = state.recover();
         recovery.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+        let control = match state.folder() {
+            Some(folder) => control::Bound::bind(folder).map_err(|error| format!("no control socket: {error}")),
+            None => Err("no control socket: there is no state directory".to_owned()),
+        };
         let broker = Arc::new(Broker {
+            control_trouble: control.as_ref().err().cloned(),
             in_force: Mutex::new(Arc::new(policy.clone())),
             written: policy,
             operator,
@@ -110,6 +118,10 @@ impl Broker {
             broker.registry.insert_finished(Managed::bygone(recovered));
         }
         tokio::spawn(sweep(Arc::downgrade(&broker)));
+        match control {
+            Ok(bound) => drop(tokio::spawn(bound.serve(Arc::downgrade(&broker)))),
+            Err(why) => tracing::warn!("{why}"),
+        }
         Ok(broker)
     }
 
