@@ -56,11 +56,18 @@ pub enum Stream {
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum Answer {
     Status(Status),
-    Metrics { text: String },
-    Stopped { stopped: Vec<String> },
+    Metrics {
+        text: String,
+    },
+    Stopped {
+        stopped: Vec<String>,
+    },
     /// Frames follow.
     Opened(Opened),
-    Refused { code: String, message: String },
+    Refused {
+        code: String,
+        message: String,
+    },
 }
 
 impl Answer {

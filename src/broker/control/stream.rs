@@ -64,7 +64,9 @@ pub(super) async fn attach(mut client: Client, managed: Arc<Managed>, asked: Att
         return;
     }
     let (tell, told) = watch::channel(View { size: asked.size, notice: None });
-    if asked.write && let Some(face) = &managed.face {
+    if asked.write
+        && let Some(face) = &managed.face
+    {
         let _ = face.resize(&managed.output, asked.size).await;
     }
     let (mut from, to) = (client.from, &mut client.to);
@@ -217,11 +219,7 @@ async fn look(from: &mut BufReader<OwnedReadHalf>, tell: &watch::Sender<View>) -
 }
 
 /// Keys go to the process, and its terminal takes the size of the window.
-async fn obey(
-    managed: &Managed,
-    from: &mut BufReader<OwnedReadHalf>,
-    tell: &watch::Sender<View>,
-) -> io::Result<()> {
+async fn obey(managed: &Managed, from: &mut BufReader<OwnedReadHalf>, tell: &watch::Sender<View>) -> io::Result<()> {
     loop {
         match frame::read(from).await? {
             (Kind::Input, bytes) => {

@@ -101,7 +101,8 @@ mod tests {
 
     #[test]
     fn nothing_a_program_prints_talks_to_the_viewers_terminal() {
-        let source = terminal(b"\x1b]52;c;aGk=\x07\x1b]0;title\x07\x1b[6n\x1b[c\x1bP+q\x1b\\\x1b[21t\x05text\x1b[?1049h!");
+        let source =
+            terminal(b"\x1b]52;c;aGk=\x07\x1b]0;title\x07\x1b[6n\x1b[c\x1bP+q\x1b\\\x1b[21t\x05text\x1b[?1049h!");
         let sent = source.picture(WHOLE).changes(None);
         let sent = String::from_utf8_lossy(&sent);
         assert!(sent.contains('!') && !sent.contains("\x1b]") && !sent.contains("\x1bP"), "{sent:?}");
