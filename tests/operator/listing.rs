@@ -71,6 +71,16 @@ fn the_socket_of_a_dead_broker_is_removed_by_the_next() {
 }
 
 #[test]
+fn a_broker_that_ends_takes_its_socket_with_it() {
+    let desk = Desk::new();
+    let server = desk.serve();
+    let socket = desk.brokers()[0].join("control");
+    assert!(socket.exists());
+    drop(server);
+    assert!(!socket.exists());
+}
+
+#[test]
 fn a_state_directory_with_a_long_path_is_no_obstacle() {
     let desk = Desk::with("", &"long".repeat(40));
     let mut server = desk.serve();

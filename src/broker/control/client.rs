@@ -14,8 +14,8 @@ use std::time::Duration;
 /// For a broker to take a connection and to begin an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// 512 processes with the longest commands.
-const MAX_ANSWER: u64 = 8 << 20;
+/// All the processes that may be kept, with the longest commands.
+const MAX_ANSWER: u64 = 64 << 20;
 
 /// A conversation with a broker.
 #[derive(Debug)]

@@ -99,7 +99,7 @@ pub struct Process {
     pub command: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// `running` or `exited`.
+    /// `running`, `exited`, or of a broker that does not answer `unknown`.
     pub state: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

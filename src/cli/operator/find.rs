@@ -67,17 +67,16 @@ fn ask(found: &Found) -> Said {
 
 /// Processes that are on disk and known to no broker that answered, with the directory they are in.
 pub fn stored(brokers: &[Broker]) -> Vec<(&Broker, Recovered)> {
-    let mut seen: HashSet<&str> = brokers.iter().filter_map(Broker::status).flat_map(ids).collect();
+    let known: HashSet<&str> = brokers.iter().filter_map(Broker::status).flat_map(ids).collect();
     let mut stored: Vec<(&Broker, Recovered)> = Vec::new();
     for broker in brokers {
         // A journal that cannot be read is the next broker's to complain about.
         for process in broker.found.processes().unwrap_or_default() {
-            if !seen.contains(process.record.proc_id.as_str()) {
+            if !known.contains(process.record.proc_id.as_str()) {
                 stored.push((broker, process));
             }
         }
     }
-    seen.clear();
     stored
 }
 

@@ -9,6 +9,7 @@ use crate::cli::say::Complaint;
 use crate::cli::terminal;
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
+use std::time::SystemTime;
 
 #[derive(Debug, Serialize)]
 struct Report {
@@ -41,7 +42,7 @@ pub fn ps(args: &PsArgs) -> Result<u8, Complaint> {
     for (broker, process) in stored {
         let at = rows.iter_mut().find(|row| row.broker == broker.found.name && row.agent == broker.found.agent);
         if let Some(row) = at {
-            row.processes.push(from_disk(&process));
+            row.processes.push(from_disk(&process, &broker.said));
         }
     }
     for row in &mut rows {
@@ -99,10 +100,16 @@ impl Row {
     }
 }
 
-/// One whose end nobody wrote down ended with its broker.
-fn from_disk(process: &Recovered) -> Process {
+/// One whose end nobody wrote down ended with its broker, if that is dead.
+fn from_disk(process: &Recovered, broker: &Said) -> Process {
     let Recovered { record, end, output } = process;
-    let until = end.as_ref().map_or(record.started_at, |end| end.ended_at);
+    let last = output.last_activity().1.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let until = end.as_ref().map_or(last.as_micros() as u64, |end| end.ended_at);
+    let (state, reason) = match (end, broker) {
+        (Some(end), _) => ("exited", Some(end.reason.name())),
+        (None, Said::Dead) => ("exited", Some("broker_restart")),
+        (None, Said::Status(_) | Said::Nothing(_)) => ("unknown", None),
+    };
     let totals = output.totals();
     Process {
         proc_id: record.proc_id.clone(),
@@ -110,8 +117,8 @@ fn from_disk(process: &Recovered) -> Process {
         session: record.session.clone(),
         command: record.command.clone(),
         description: record.description.clone(),
-        state: "exited".into(),
-        reason: Some(end.as_ref().map_or("broker_restart", |end| end.reason.name()).into()),
+        state: state.into(),
+        reason: reason.map(str::to_owned),
         exit_code: end.as_ref().and_then(|end| end.exit_code),
         signal: end.as_ref().and_then(|end| end.signal),
         runtime_ms: until.saturating_sub(record.started_at) / 1000,
