@@ -68,6 +68,7 @@ impl Drop for Custody {
 impl Broker {
     /// Starts a command. Whether it could be executed shows at the door, or by its end.
     pub(super) async fn begin(self: &Arc<Self>, asked: &Command, how: How) -> Result<Custody, Refused> {
+        self.expire();
         let policy = self.policy();
         let session = asked.session.as_deref().unwrap_or(session::DEFAULT);
         let plan = self.decide(&policy, asked, session)?;

@@ -10,8 +10,6 @@ impl Broker {
         let mut health = json!({
             "version": env!("CARGO_PKG_VERSION"),
             "uptime_s": self.started.elapsed().as_secs(),
-            "agent": policy.agent,
-            "policy": policy.name,
             "enforcement": self.enforcement(),
             "limits": super::config::get(&policy, Some("limits")).unwrap_or(Value::Null),
             "processes": {

@@ -72,7 +72,7 @@ impl Home {
     /// Takes it apart and waits for that.
     pub async fn close(&self) {
         if let Ok(pool) = self.pool().await {
-            let _ = tokio::task::spawn_blocking(move || pool.close()).await;
+            pool.close().await;
         }
     }
 }

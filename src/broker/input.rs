@@ -5,6 +5,7 @@
 
 use super::process::Activity;
 use crate::sys::descriptor;
+use std::io::ErrorKind;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,6 +63,7 @@ impl Input {
                     written += got;
                     activity.touch();
                 }
+                Ok(Err(error)) if error.kind() == ErrorKind::Interrupted => {}
                 // The reader is gone, or does not read.
                 Ok(Err(_)) | Err(_) => break,
             }

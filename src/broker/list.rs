@@ -14,6 +14,7 @@ impl Broker {
         if let Some(session) = &asked.session {
             self.sessions.get(session)?;
         }
+        self.expire();
         let mut listed = Vec::new();
         for managed in self.registry.all() {
             let fits = asked.session.as_ref().is_none_or(|session| managed.session() == *session)

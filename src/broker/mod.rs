@@ -167,11 +167,15 @@ impl Broker {
 
     /// Clears away what is over for longer than it is to be shown or kept.
     fn tidy(&self) {
-        let keep = self.policy().processes.keep_finished;
-        drop(self.registry.expire(keep));
+        self.expire();
         for id in self.state.sweep(Instant::now()).proc_ids {
             self.registry.remove(&id);
         }
+    }
+
+    /// What ended longer ago than it is to be shown is not shown; what was written stays until retention ends.
+    fn expire(&self) {
+        drop(self.registry.expire(self.policy().processes.keep_finished));
     }
 
     /// A record that could not be written waits for the next one; `health` says so.

@@ -15,6 +15,7 @@ use std::time::Duration;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 /// How many wait ready. One serves an agent that does one thing after the other; the second a burst.
 const SPARE: usize = 2;
@@ -25,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub struct Pool {
     shared: Arc<Mutex<Shared>>,
-    listener: tokio::task::JoinHandle<()>,
+    listener: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Debug)]
@@ -43,7 +44,7 @@ impl Pool {
         let answers = watch_owned(answers, Interest::READABLE)?;
         let shared = Arc::new(Mutex::new(Shared { cell: Some(cell), ready, waiting: VecDeque::new() }));
         let listener = tokio::spawn(listen(answers, Arc::clone(&shared)));
-        Ok(Pool { shared, listener })
+        Ok(Pool { shared, listener: Mutex::new(Some(listener)) })
     }
 
     /// A prepared process; waits for the launcher when none is ready.
@@ -80,12 +81,20 @@ impl Pool {
     }
 
     /// Ends everything in the cell, and waits until it is gone.
-    pub fn close(&self) {
-        self.listener.abort();
-        let mut shared = lock(&self.shared);
-        shared.ready.clear();
-        shared.waiting.clear();
-        shared.cell = None;
+    pub async fn close(&self) {
+        let listener = lock(&self.listener).take();
+        if let Some(listener) = listener {
+            // It holds the socket too, and the launcher ends when the last holder lets go.
+            listener.abort();
+            let _ = listener.await;
+        }
+        let cell = {
+            let mut shared = lock(&self.shared);
+            shared.ready.clear();
+            shared.waiting.clear();
+            shared.cell.take()
+        };
+        let _ = tokio::task::spawn_blocking(|| drop(cell)).await;
     }
 }
 
@@ -132,6 +141,6 @@ async fn listen(answers: AsyncFd<OwnedFd>, shared: Arc<Mutex<Shared>>) {
     }
 }
 
-fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

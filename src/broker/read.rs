@@ -5,7 +5,7 @@
 
 use super::answer::{Content, Heard, Screen};
 use super::managed::Managed;
-use super::output::Totals;
+use super::output::{Lines, Output, Totals};
 use super::refused::Refused;
 use super::request::{Filter, Form, Read, Span};
 use super::{Broker, PROGRESS_PAUSE, Progress, render, run};
@@ -52,6 +52,7 @@ impl Wait {
 impl Broker {
     /// `None`: there is no such process.
     pub async fn read(&self, asked: Read, progress: Option<&Progress>) -> Result<Option<Heard>, Refused> {
+        self.expire();
         let Some(managed) = self.registry.find(&asked.proc_id) else { return Ok(None) };
         let total = managed.output.totals().total_bytes;
         if let Some(cursor) = asked.cursor.filter(|cursor| *cursor > total) {
@@ -82,12 +83,13 @@ impl Broker {
         let deadline = Instant::now() + wait.timeout;
         let mut told = managed.output.totals().total_bytes;
         let mut tell_at = progress.map(|_| Instant::now() + PROGRESS_PAUSE);
+        let mut gathered = Gathered::default();
         let matched = loop {
             // In this order: what ended has said everything.
             let has_ended = !managed.is_running();
             let totals = managed.output.totals();
             let from = wait.cursor.unwrap_or_else(|| *managed.cursor());
-            let matched = wait.matched(managed, from);
+            let matched = wait.matched(managed, from, &mut gathered);
             let now = Instant::now();
             let quiet_at = wait.quiet_at(managed, from, &totals);
             let enough = wait.is_enough(from, &totals) || quiet_at.is_some_and(|at| at <= now);
@@ -116,12 +118,18 @@ impl Broker {
 
 impl Wait {
     /// The text that `until` found.
-    fn matched(&self, managed: &Managed, from: u64) -> Option<String> {
+    fn matched(&self, managed: &Managed, from: u64, gathered: &mut Gathered) -> Option<String> {
         let until = self.until.as_ref()?;
-        let from = from.max(self.searched_from);
-        let (bytes, _) = managed.output.bytes(from, self.max, self.stream);
-        let bytes = if self.strip_ansi { render::strip_ansi(&bytes).bytes } else { bytes };
-        let found = until.find(&bytes)?;
+        gathered.go_on(managed, from.max(self.searched_from), self.max, self.stream);
+        let stripped;
+        let bytes = match self.strip_ansi {
+            true => {
+                stripped = render::strip_ansi(&gathered.bytes).bytes;
+                &stripped
+            }
+            false => &gathered.bytes,
+        };
+        let found = until.find(bytes)?;
         Some(String::from_utf8_lossy(found.as_bytes()).chars().take(MATCHED_CHARS).collect())
     }
 
@@ -129,7 +137,8 @@ impl Wait {
         let unread = totals.total_bytes.saturating_sub(from);
         match self.span {
             Span::Next if self.form == Form::Screen => self.until.is_none() && self.quiet.is_none(),
-            Span::Next => unread >= self.max as u64,
+            // How much of it is one stream's is not known before it is read.
+            Span::Next => self.stream == Filter::All && unread >= self.max as u64,
             // Asked for by number: there or not.
             Span::TailLines(_) => self.until.is_none() && self.quiet.is_none() && totals.total_bytes > 0,
             Span::Lines { from, .. } => totals.total_lines > from,
@@ -155,11 +164,12 @@ impl Wait {
             }
             (form, Span::TailLines(count)) => {
                 let lines = output.tail_lines(count as usize, self.stream, self.max);
-                (of_lines(form, lines.lines), lines.next)
+                (self.of_lines(output, form, lines), output.totals().total_bytes)
             }
             (form, Span::Lines { from, count }) => {
                 let lines = output.lines(from, count as usize, self.stream, self.max);
-                (of_lines(form, lines.lines), lines.next)
+                let next = lines.next;
+                (self.of_lines(output, form, lines), next)
             }
             (Form::Lines, Span::Next) => {
                 let lines = output.lines_at(from, self.stream, self.max);
@@ -186,6 +196,24 @@ impl Wait {
         }
     }
 
+    /// Lines as they were asked for; as text, exactly the bytes that were written.
+    fn of_lines(&self, output: &Output, form: Form, lines: Lines) -> Content {
+        if form == Form::Lines {
+            return Content::Lines(lines.lines);
+        }
+        let mut chunks = output.read(lines.start, self.max, self.stream).chunks;
+        chunks.retain(|chunk| chunk.seq < lines.next);
+        for chunk in &mut chunks {
+            chunk.data.truncate((lines.next - chunk.seq) as usize);
+        }
+        match form {
+            Form::Chunks => Content::Chunks(chunks),
+            Form::Text | Form::Lines | Form::Screen => {
+                Content::Text(chunks.into_iter().flat_map(|chunk| chunk.data).collect())
+            }
+        }
+    }
+
     /// A character that is cut by the end of the page waits for the next one, unless none will come.
     fn text(&self, managed: &Managed, from: u64, has_ended: bool) -> (Content, u64) {
         let (mut bytes, next) = managed.output.bytes(from, self.max, self.stream);
@@ -201,13 +229,22 @@ impl Wait {
     }
 }
 
-fn of_lines(form: Form, lines: Vec<super::answer::Line>) -> Content {
-    match form {
-        Form::Text | Form::Chunks | Form::Screen => {
-            let texts: Vec<&[u8]> = lines.iter().map(|line| line.text.as_slice()).collect();
-            Content::Text(texts.join(&b'\n'))
+/// What was searched so far: output is fetched once, however often more of it comes.
+#[derive(Debug, Default)]
+struct Gathered {
+    from: u64,
+    upto: u64,
+    bytes: Vec<u8>,
+}
+
+impl Gathered {
+    fn go_on(&mut self, managed: &Managed, from: u64, max: usize, stream: Filter) {
+        if self.from != from {
+            *self = Gathered { from, upto: from, bytes: Vec::new() };
         }
-        Form::Lines => Content::Lines(lines),
+        let (more, next) = managed.output.bytes(self.upto, max.saturating_sub(self.bytes.len()), stream);
+        self.bytes.extend(more);
+        self.upto = next;
     }
 }
 

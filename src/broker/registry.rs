@@ -105,13 +105,16 @@ impl Registry {
     /// Takes out those that ended longer ago than they are to be shown.
     pub fn expire(&self, keep: Duration) -> Vec<Arc<Managed>> {
         let now = Instant::now();
-        let is_old = |managed: &Arc<Managed>| {
-            let when = managed.ended().and_then(|ended| ended.when);
-            when.is_some_and(|when| now.saturating_duration_since(when) >= keep)
-        };
+        let ended = |managed: &Arc<Managed>| managed.ended().and_then(|ended| ended.when);
+        let is_old = |when: Instant| now.saturating_duration_since(when) >= keep;
         let mut entries = self.lock();
-        let (old, kept) = std::mem::take(&mut entries.finished).into_iter().partition::<Vec<_>, _>(is_old);
-        entries.finished = kept.into();
+        let mut old = Vec::new();
+        // Those of earlier brokers come first and go by retention; of ours, those that ended first.
+        if let Some(first) = entries.finished.iter().position(|managed| ended(managed).is_some()) {
+            while entries.finished.get(first).and_then(ended).is_some_and(is_old) {
+                old.extend(entries.finished.remove(first));
+            }
+        }
         old.iter().for_each(|managed| drop(entries.by_id.remove(&managed.id)));
         old
     }

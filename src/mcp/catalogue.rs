@@ -70,7 +70,9 @@ impl Catalogue {
         Ok(entry.and_then(|entry| {
             let feature = entry.row.facts.feature;
             if !feature.is_on(&self.features) {
-                return Err(disabled(name, feature));
+                // Whoever turned off all that runs anything will look for that word.
+                let off = if self.features.processes { feature } else { feature.root() };
+                return Err(disabled(name, off));
             }
             Ok((entry, entry.rules.check(arguments)?))
         }))

@@ -23,6 +23,11 @@ pub fn probe() -> PathBuf {
     path
 }
 
+/// Where the repository's own files are.
+pub fn repo() -> PathBuf {
+    std::env::var_os("STOCKADE_REPO").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from)
+}
+
 /// Whether the tests run as root.
 pub fn is_root() -> bool {
     nix::unistd::geteuid().is_root()

@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 /// How long the kernel may take to tear a cell down.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The places where a careless program leaves files.
-const SHARED_PLACES: &[&str] = &["/tmp", "/var/tmp", "/dev/shm", "/run"];
+/// The places where a careless program leaves files, and where agents of root have their state.
+const SHARED_PLACES: &[&str] = &["/tmp", "/var/tmp", "/dev/shm", "/run", "/var/lib/stockade"];
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Leftover {

@@ -4,6 +4,7 @@
 
 mod bench;
 mod ci;
+mod clients;
 mod identity;
 mod kernels;
 mod leftovers;
@@ -11,6 +12,7 @@ mod packages;
 mod round;
 mod shell;
 mod stage;
+mod stress;
 mod suite;
 mod test;
 mod tidy;
@@ -34,6 +36,7 @@ fn dispatch(words: &[String]) -> Result {
     let (verb, rest) = words.split_first().ok_or_else(usage)?;
     match verb.as_str() {
         "test" => test::run(rest),
+        "stress" => stress::run(rest),
         "ci" => ci::run_all(rest),
         "tidy" => tidy::run(rest),
         "kernels" => kernels::run(rest),
@@ -45,5 +48,6 @@ fn dispatch(words: &[String]) -> Result {
 }
 
 fn usage() -> String {
-    ["usage: cargo xtask VERB", test::USAGE, ci::USAGE, tidy::USAGE, kernels::USAGE, bench::USAGE].join("\n  ")
+    ["usage: cargo xtask VERB", test::USAGE, stress::USAGE, ci::USAGE, tidy::USAGE, kernels::USAGE, bench::USAGE]
+        .join("\n  ")
 }

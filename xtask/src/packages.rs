@@ -25,6 +25,7 @@ const NEEDS: &[(&str, Proof)] = &[
     ("gdb", Program("gdb")),
     ("git", Program("git")),
     ("iproute2", Program("ip")),
+    ("less", Program("less")),
     ("libc6-dev", File("/usr/include/stdio.h")),
     ("mawk", Program("awk")),
     ("make", Program("make")),

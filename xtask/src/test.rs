@@ -4,6 +4,7 @@
 //! run is said, and in CI that is a failure. Afterwards nothing may be left, neither by the
 //! tests nor by this file.
 
+use crate::clients;
 use crate::identity::{Identity, Who};
 use crate::packages;
 use crate::round::Round;
@@ -11,9 +12,11 @@ use crate::shell::{About, Result, in_ci, is_root, repo, run_quietly};
 use crate::stage::{self, Built, Stage};
 use crate::suite::{BINARY_LIMIT_SECONDS, Tally};
 use crate::turn;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 
 pub const USAGE: &str = "test [--as root|user|both] [FILTER…]   all tests, as root and as an ordinary user";
 
@@ -24,18 +27,42 @@ fn stages() -> PathBuf {
 
 const STAGE_PREFIX: &str = "stockade-test-";
 
+/// The test binary that only `cargo xtask stress` runs.
+pub const STRESS: &str = "stress";
+
+/// Which tests to run, and how.
+pub struct Plan {
+    pub usage: &'static str,
+    /// Whether a test binary of this name is one of them.
+    pub chooses: fn(&str) -> bool,
+    /// How long one binary may take.
+    pub limit_seconds: u32,
+    /// More variables for the tests.
+    pub env: Vec<(String, OsString)>,
+}
+
 pub fn run(words: &[String]) -> Result {
-    let (wanted, filters) = parse(words)?;
+    let chooses = |name: &str| name != STRESS;
+    carry_out(words, &Plan { usage: USAGE, chooses, limit_seconds: BINARY_LIMIT_SECONDS, env: Vec::new() })
+}
+
+/// Builds, stages, and runs the plan's tests as each identity that was asked for.
+pub fn carry_out(words: &[String], plan: &Plan) -> Result {
+    let (wanted, filters) = parse(words, plan.usage)?;
     packages::ensure()?;
-    let built = stage::build()?;
+    let (built, clients) = thread::scope(|scope| {
+        let fetched = scope.spawn(clients::ensure);
+        (stage::build(), fetched.join())
+    });
+    let (built, clients) = (built?, clients.map_err(|_| "fetching the clients panicked")??);
     let _turn = turn::take()?;
     clear_stale()?;
-    let place = Place::make(&built)?;
+    let place = Place::make(&built, plan, clients.as_deref())?;
     let mut total = Tally::default();
     let mut lines = Vec::new();
     for who in wanted {
         let tally = match identify(who) {
-            Ok(identity) => place.round(&identity, &filters)?,
+            Ok(identity) => place.round(&identity, plan, &filters)?,
             Err(reason) => {
                 lines.push(format!("{who}: not run: {reason}"));
                 total.failed += u32::from(in_ci());
@@ -57,7 +84,7 @@ pub fn run(words: &[String]) -> Result {
     }
 }
 
-fn parse(words: &[String]) -> Result<(Vec<Who>, Vec<String>)> {
+fn parse(words: &[String], usage: &str) -> Result<(Vec<Who>, Vec<String>)> {
     let mut wanted = vec![Who::Root, Who::User];
     let mut filters = Vec::new();
     let mut words = words.iter();
@@ -68,11 +95,11 @@ fn parse(words: &[String]) -> Result<(Vec<Who>, Vec<String>)> {
                     Some("root") => vec![Who::Root],
                     Some("user") => vec![Who::User],
                     Some("both") => vec![Who::Root, Who::User],
-                    _ => return Err(format!("`--as` wants root, user or both\nusage: {USAGE}")),
+                    _ => return Err(format!("`--as` wants root, user or both\nusage: {usage}")),
                 }
             }
             flag if flag.starts_with('-') => {
-                return Err(format!("unknown flag `{flag}`\nusage: {USAGE}"));
+                return Err(format!("unknown flag `{flag}`\nusage: {usage}"));
             }
             filter => filters.push(filter.to_owned()),
         }
@@ -92,32 +119,37 @@ fn identify(who: Who) -> Result<Identity> {
 fn clear_stale() -> Result {
     for entry in fs::read_dir(stages()).about("stages")?.flatten() {
         if entry.file_name().to_string_lossy().starts_with(STAGE_PREFIX) {
-            let toolchain = Some(entry.path().join("toolchain"));
             let stage = Stage { dir: entry.path() };
-            Place { stage, toolchain }.clear();
+            Place { stage, toolchain: None, clients: None }.clear();
         }
     }
     Ok(())
 }
 
-/// The stage on disk, with the toolchain mounted in it where we may.
+/// Directories of the machine that are shown in a stage by mounting them there.
+const MOUNTED: [&str; 2] = ["toolchain", "clients"];
+
+/// The stage on disk, and where what is mounted in it can be found.
 struct Place {
     stage: Stage,
     toolchain: Option<PathBuf>,
+    clients: Option<PathBuf>,
 }
 
 impl Place {
-    fn make(built: &Built) -> Result<Place> {
+    fn make(built: &Built, plan: &Plan, clients: Option<&Path>) -> Result<Place> {
         let dir = stages().join(format!("{STAGE_PREFIX}{}", std::process::id()));
-        let stage = Stage::fill(&dir, built, |_| true)?;
-        let toolchain = stage::toolchain().and_then(|source| show_toolchain(&source, &dir));
-        Ok(Place { stage, toolchain })
+        let stage = Stage::fill(&dir, built, |binary| (plan.chooses)(&binary.name))?;
+        let toolchain = stage::toolchain().and_then(|source| show(&source, &dir.join(MOUNTED[0])));
+        let clients = clients.and_then(|source| show(source, &dir.join(MOUNTED[1])));
+        Ok(Place { stage, toolchain, clients })
     }
 
-    fn round(&self, identity: &Identity, filters: &[String]) -> Result<Tally> {
+    fn round(&self, identity: &Identity, plan: &Plan, filters: &[String]) -> Result<Tally> {
         let toolchain = self.toolchain.as_deref();
-        let round =
-            Round { stage: &self.stage, filters, limit_seconds: BINARY_LIMIT_SECONDS, toolchain, env: Vec::new() };
+        let mut env = plan.env.clone();
+        env.extend(self.clients.iter().map(|path| (clients::VARIABLE.to_owned(), path.into())));
+        let round = Round { stage: &self.stage, filters, limit_seconds: plan.limit_seconds, toolchain, env };
         let mut tally = round.run(identity)?;
         let left = identity.remove_delegation();
         if !left.is_empty() {
@@ -127,7 +159,7 @@ impl Place {
         Ok(tally)
     }
 
-    fn remove(mut self) -> Result {
+    fn remove(self) -> Result {
         self.clear();
         if self.stage.dir.exists() {
             return Err(format!("left behind: {}", self.stage.dir.display()));
@@ -135,13 +167,11 @@ impl Place {
         Ok(())
     }
 
-    fn clear(&mut self) {
+    fn clear(&self) {
         let dir = self.stage.dir.clone();
-        let mounted = dir.join("toolchain");
-        let is_ours = self.toolchain.take().is_some_and(|path| path == mounted);
-        if is_ours && is_mount(&mounted) {
-            let _ = run_quietly(Command::new("umount").arg(&mounted));
-            if is_mount(&mounted) {
+        for mounted in MOUNTED.map(|name| dir.join(name)).iter().filter(|path| is_mount(path)) {
+            let _ = run_quietly(Command::new("umount").arg(mounted));
+            if is_mount(mounted) {
                 // Removing now would go through the mount.
                 return;
             }
@@ -159,16 +189,15 @@ impl Drop for Place {
     }
 }
 
-/// A toolchain in a private home is mounted into the stage, so that an ordinary user can build with it too.
-fn show_toolchain(source: &Path, dir: &Path) -> Option<PathBuf> {
+/// What may lie where an ordinary user cannot look is mounted into the stage; where it can then be found.
+fn show(source: &Path, target: &Path) -> Option<PathBuf> {
     if !is_root() {
         return Some(source.to_path_buf());
     }
-    let target = dir.join("toolchain");
-    fs::create_dir(&target).ok()?;
+    fs::create_dir(target).ok()?;
     let bind = ["--bind", "-o", "ro"];
-    run_quietly(Command::new("mount").args(bind).args([source, &target])).ok()?;
-    Some(target)
+    run_quietly(Command::new("mount").args(bind).args([source, target])).ok()?;
+    Some(target.to_path_buf())
 }
 
 fn is_mount(path: &Path) -> bool {
@@ -183,10 +212,10 @@ mod tests {
     #[test]
     fn identities_and_filters_are_told_apart() {
         let words = ["--as", "user", "network", "files"].map(str::to_owned);
-        let (wanted, filters) = parse(&words).expect("a good command line");
+        let (wanted, filters) = parse(&words, "").expect("a good command line");
         assert_eq!(wanted, [Who::User]);
         assert_eq!(filters, ["network", "files"]);
-        assert!(parse(&["--as".to_owned()]).is_err());
-        assert!(parse(&["--all".to_owned()]).is_err());
+        assert!(parse(&["--as".to_owned()], "").is_err());
+        assert!(parse(&["--all".to_owned()], "").is_err());
     }
 }

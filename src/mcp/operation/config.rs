@@ -113,6 +113,7 @@ impl JsonSchema for HealthAnswer {
             "enforcement": { "type": "object" },
             "limits": { "type": "object" },
             "processes": { "type": "object" },
+            "state_trouble": { "type": "string" },
         }})
     }
 }

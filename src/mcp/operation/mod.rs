@@ -131,6 +131,14 @@ impl Feature {
         }
     }
 
+    /// The feature without which this one is off too.
+    pub fn root(self) -> Feature {
+        match self {
+            Feature::Processes | Feature::Repl => Feature::Processes,
+            Feature::System => Feature::System,
+        }
+    }
+
     pub fn is_on(self, tools: &Tools) -> bool {
         match self {
             Feature::Processes => tools.processes,

@@ -7,6 +7,7 @@ use super::archive::{codename, sources};
 use crate::packages;
 use crate::shell::{About, Result, find_program, is_root, repo, run, run_quietly};
 use crate::stage::{Built, Stage};
+use crate::test::STRESS;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -77,7 +78,7 @@ pub fn userland(cache: &Path) -> Result<PathBuf> {
 pub fn payload(cache: &Path, built: &Built, words: &[String]) -> Result<PathBuf> {
     let tree = cache.join("payload");
     let _ = fs::remove_dir_all(&tree);
-    let stage = Stage::fill(&tree.join("stage"), built, |binary| binary.integration)?;
+    let stage = Stage::fill(&tree.join("stage"), built, |binary| binary.integration && binary.name != STRESS)?;
     for program in stage.tests()?.iter().chain([&stage.program("stockade"), &stage.program("probe")]) {
         run_quietly(Command::new("strip").arg("--strip-debug").arg(program))?;
     }
