@@ -3,7 +3,7 @@
 use super::answer::Screen;
 use super::output::Output;
 use super::request::Filter;
-use super::screen::{FEED_PIECE, QueryWatch, Terminal};
+use super::screen::{FEED_PIECE, Picture, QueryWatch, Terminal};
 use super::transcript::Transcript;
 use crate::sys::descriptor;
 use crate::sys::terminal::{self, Size};
@@ -77,6 +77,12 @@ impl Face {
     pub async fn show(&self, output: &Output) -> Screen {
         self.catch_up(output).await;
         lock(&self.seen).terminal.show()
+    }
+
+    /// What a window of this size shows of it.
+    pub async fn picture(&self, output: &Output, window: Size) -> Picture {
+        self.catch_up(output).await;
+        lock(&self.seen).terminal.picture(window)
     }
 
     /// Draws what was written since someone last looked, a piece at a time with others served in between.

@@ -19,6 +19,11 @@ impl Broker {
                 "per_session": policy.processes.per_session,
             },
         });
+        let deleted = self.state.deleted();
+        health["retention"] = json!({ "deleted_processes": deleted.processes, "deleted_bytes": deleted.bytes });
+        if let Some(trouble) = &self.control_trouble {
+            health["control_trouble"] = trouble.as_str().into();
+        }
         if let Some(trouble) = self.state.trouble() {
             health["state_trouble"] = trouble.into();
         }

@@ -11,6 +11,7 @@ pub mod books;
 pub mod capture;
 pub mod cell;
 pub mod config;
+pub mod control;
 mod ends;
 mod face;
 pub mod fault;
@@ -83,6 +84,8 @@ pub struct Broker {
     scribe: Scribe,
     books: Books,
     started: Instant,
+    /// Why the operator cannot look in.
+    control_trouble: Option<String>,
 }
 
 impl Broker {
@@ -102,7 +105,12 @@ impl Broker {
         let recovery = state.recover();
         recovery.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         let books = Books::open(&base.join(&policy.agent), &policy, &operator);
+        let control = match state.folder() {
+            Some(folder) => control::Bound::bind(folder).map_err(|error| format!("no control socket: {error}")),
+            None => Err("no control socket: there is no state directory".to_owned()),
+        };
         let broker = Arc::new(Broker {
+            control_trouble: control.as_ref().err().cloned(),
             in_force: Mutex::new(Arc::new(policy.clone())),
             written: policy,
             operator,
@@ -118,6 +126,10 @@ impl Broker {
             broker.registry.insert_finished(Managed::bygone(recovered));
         }
         tokio::spawn(sweep(Arc::downgrade(&broker)));
+        match control {
+            Ok(bound) => drop(tokio::spawn(bound.serve(Arc::downgrade(&broker)))),
+            Err(why) => tracing::warn!("{why}"),
+        }
         Ok(broker)
     }
 

@@ -41,7 +41,7 @@ impl Broker {
         }
     }
 
-    async fn stop_all(&self, all: &[Arc<Managed>], asked: &Stop) -> Result<Stopped, Refused> {
+    pub(super) async fn stop_all(&self, all: &[Arc<Managed>], asked: &Stop) -> Result<Stopped, Refused> {
         for managed in all.iter().filter(|managed| managed.is_running()) {
             managed.order(Order::End { reason: Reason::Stopped, signal: asked.signal, grace: asked.grace });
         }

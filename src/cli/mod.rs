@@ -7,6 +7,7 @@
 mod audit;
 pub mod doctor;
 mod explain;
+mod operator;
 pub mod policy;
 mod run;
 mod say;
@@ -57,6 +58,16 @@ enum Command {
     /// Read an agent's audit log, and check that nobody changed it
     #[command(subcommand)]
     Audit(audit::AuditCommand),
+    /// What runs in this user's brokers
+    Ps(operator::PsArgs),
+    /// What a process wrote, running or ended
+    Logs(operator::LogsArgs),
+    /// Watch a process live, or type into it
+    Attach(operator::AttachArgs),
+    /// End processes
+    Stop(operator::StopArgs),
+    /// Counters of running brokers, as Prometheus reads them
+    Metrics(operator::MetricsArgs),
     /// Give `stockade serve` to an agent's client: print the configuration, or write it
     Setup(setup::SetupArgs),
 }
@@ -198,12 +209,17 @@ pub fn main(launcher: Option<Launcher>) -> u8 {
         (Command::Explain(args), _) => explain::explain(&args),
         (Command::Audit(command), _) => audit::audit(&command),
         (Command::Setup(args), _) => setup::setup(&args),
+        (Command::Ps(args), _) => operator::ps(&args),
+        (Command::Logs(args), _) => operator::logs(&args),
+        (Command::Attach(args), _) => operator::attach(&args),
+        (Command::Stop(args), _) => operator::stop(&args),
+        (Command::Metrics(args), _) => operator::metrics(&args),
         (Command::Run(_) | Command::Serve(_) | Command::Shell(_) | Command::Doctor { .. }, None) => {
             Err(say::Complaint::new("the launcher could not be started"))
         }
     };
     done.unwrap_or_else(|complaint| {
         complaint.print();
-        REFUSED
+        complaint.code()
     })
 }

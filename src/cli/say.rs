@@ -1,20 +1,39 @@
 //! `error:` and `hint:` on stderr, one clear line each.
 
+use super::REFUSED;
 use crate::broker::fault::Trouble;
 use crate::host::system::Unsearchable;
 use crate::plan::refusal::Refusal;
 use std::fmt::Display;
+
+/// There is no such process or broker.
+const NOT_FOUND: u8 = 1;
 
 /// Something to tell the operator before giving up.
 #[derive(Debug)]
 pub struct Complaint {
     message: String,
     hint: Option<String>,
+    code: u8,
 }
 
 impl Complaint {
     pub fn new(message: impl Display) -> Self {
-        Complaint { message: message.to_string(), hint: None }
+        Complaint { message: message.to_string(), hint: None, code: REFUSED }
+    }
+
+    /// What was asked for is not there.
+    pub fn not_found(message: impl Display) -> Self {
+        Complaint { code: NOT_FOUND, ..Complaint::new(message) }
+    }
+
+    pub fn hint(self, hint: impl Display) -> Self {
+        Complaint { hint: Some(hint.to_string()), ..self }
+    }
+
+    /// What we exit with.
+    pub fn code(&self) -> u8 {
+        self.code
     }
 
     pub fn print(&self) {
@@ -29,13 +48,13 @@ impl Complaint {
 
 impl From<Refusal> for Complaint {
     fn from(refusal: Refusal) -> Self {
-        Complaint { message: refusal.to_string(), hint: Some(refusal.hint()) }
+        Complaint::new(&refusal).hint(refusal.hint())
     }
 }
 
 impl From<Trouble> for Complaint {
     fn from(trouble: Trouble) -> Self {
-        Complaint { message: trouble.to_string(), hint: trouble.hint() }
+        Complaint { hint: trouble.hint(), ..Complaint::new(&trouble) }
     }
 }
 
@@ -55,8 +74,7 @@ impl From<crate::policy::Error> for Complaint {
     fn from(error: crate::policy::Error) -> Self {
         // A policy error carries its own place, text and hint.
         let text = error.to_string();
-        let text = text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned();
-        Complaint { message: text, hint: None }
+        Complaint::new(text.strip_prefix("error: ").unwrap_or(&text).trim_end())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::sys::terminal::{self, Size};
 use nix::sys::signalfd::{SfdFlags, SigSet, SignalFd};
-use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
+use nix::sys::termios::{LocalFlags, SetArg, SpecialCharacterIndices, Termios, cfmakeraw, tcgetattr, tcsetattr};
 use std::io::{IsTerminal, stdin, stdout};
 use std::os::fd::AsFd;
 
@@ -16,6 +16,28 @@ impl Raw {
         let mut raw = before.clone();
         cfmakeraw(&mut raw);
         let _ = tcsetattr(stdin(), SetArg::TCSANOW, &raw);
+        Raw(Some(before))
+    }
+}
+
+/// Which keys reach us, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keys {
+    /// Each at once and unseen; what is printed still looks as it should.
+    Unseen,
+    /// By the line, as it is typed; this one ends a line too.
+    Lines { end: u8 },
+}
+
+impl Raw {
+    pub fn enter_with(keys: Keys) -> Self {
+        let Ok(before) = tcgetattr(stdin()) else { return Raw(None) };
+        let mut changed = before.clone();
+        match keys {
+            Keys::Unseen => changed.local_flags.remove(LocalFlags::ICANON | LocalFlags::ECHO | LocalFlags::ISIG),
+            Keys::Lines { end } => changed.control_chars[SpecialCharacterIndices::VEOL2 as usize] = end,
+        }
+        let _ = tcsetattr(stdin(), SetArg::TCSANOW, &changed);
         Raw(Some(before))
     }
 }

@@ -54,7 +54,7 @@ async fn until_asked() -> io::Result<()> {
 }
 
 /// Root's state is the system's; everyone else's their own (XDG base directories).
-fn state_directory() -> io::Result<PathBuf> {
+pub fn state_directory() -> io::Result<PathBuf> {
     if nix::unistd::geteuid().is_root() {
         return Ok(PathBuf::from("/var/lib/stockade"));
     }

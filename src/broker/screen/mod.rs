@@ -4,7 +4,10 @@
 //! fed, it neither panics nor grows: sizes are clamped, nothing is scrolled back to, titles are cut, a repeat count is
 //! held to the width, no cell is widened (see `watch.rs`). The emulator is the `vt100` crate, which nobody else names.
 
+mod picture;
 mod watch;
+
+pub use picture::Picture;
 
 use super::answer::Screen;
 use crate::sys::terminal::Size;
@@ -73,6 +76,11 @@ impl Terminal {
             cursor: within(screen.cursor_position(), screen.size()),
             title: self.parser.callbacks().title.clone(),
         }
+    }
+
+    /// What a window of this size shows; a smaller one keeps the cursor in sight.
+    pub fn picture(&self, window: Size) -> Picture {
+        Picture::of(self.parser.screen(), window)
     }
 
     /// What a terminal would have replied to what was fed since the last call.

@@ -89,9 +89,9 @@ pub(super) fn adopt(agent: &Agent, name: &str) -> io::Result<Option<Locked>> {
     Ok(Some(Locked { name: name.to_owned(), folder: Arc::new(folder), _lock: lock }))
 }
 
-/// Deletes a directory of ours in which only journal and lock are left. Others in it stay, and so does it.
+/// Deletes a directory of ours in which only journal, socket and lock are left. Others in it stay, and so does it.
 pub(super) fn remove(agent: &Agent, locked: &Locked) -> io::Result<()> {
-    for name in [super::journal::NAME, LOCK] {
+    for name in [super::journal::NAME, crate::broker::control::NAME, LOCK] {
         locked.folder.remove(name)?;
     }
     Ok(unlinkat(agent.folder.directory.as_fd(), locked.name.as_str(), UnlinkatFlags::RemoveDir)?)

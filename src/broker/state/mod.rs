@@ -6,6 +6,7 @@
 mod directory;
 mod id;
 mod journal;
+pub mod look;
 mod recover;
 
 #[cfg(test)]
@@ -15,7 +16,7 @@ pub use id::new_id;
 pub use journal::{Ended, Started};
 pub use recover::{Recovered, Recovery};
 
-use super::output::folder::Files;
+use super::output::folder::{Files, Folder};
 use super::output::{Bounds, Log, Output, Scribe};
 use directory::{Agent, Locked};
 use journal::{Journal, Record};
@@ -24,6 +25,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+/// Finished processes of one agent whose output is kept: each has a file or more, and a line at the next start.
+const MAX_KEPT: usize = 4096;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
@@ -41,6 +45,14 @@ pub struct State {
     reason: Option<String>,
     limits: Limits,
     known: Mutex<Known>,
+    deleted: Mutex<Deleted>,
+}
+
+/// What retention took away, since the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Deleted {
+    pub processes: u64,
+    pub bytes: u64,
 }
 
 #[derive(Debug)]
@@ -68,6 +80,8 @@ struct Entry {
     home: usize,
     output: Arc<Output>,
     ended: Option<Age>,
+    /// Whether a recording lies beside its output.
+    recorded: bool,
 }
 
 /// How old something is, by a clock that does not jump.
@@ -107,21 +121,34 @@ impl State {
 
     fn with(place: Option<Place>, reason: Option<String>, limits: Limits, home: Home) -> State {
         let known = Mutex::new(Known { homes: vec![home], processes: HashMap::new() });
-        State { place, reason, limits, known }
+        State { place, reason, limits, known, deleted: Mutex::default() }
     }
 
     /// The output of a process that is about to start.
     pub fn output(&self, proc_id: &str, bounds: Bounds, scribe: &Scribe) -> Arc<Output> {
         let log = self.place.as_ref().map(|place| Log::new(Arc::clone(&place.own.folder), proc_id));
         let output = Output::new(bounds, log, scribe);
-        let entry = Entry { home: 0, output: Arc::clone(&output), ended: None };
+        let entry = Entry { home: 0, output: Arc::clone(&output), ended: None, recorded: false };
         self.known().processes.insert(proc_id.to_owned(), entry);
         output
+    }
+
+    /// This broker's own directory.
+    pub(super) fn folder(&self) -> Option<Arc<Folder>> {
+        self.place.as_ref().map(|place| Arc::clone(&place.own.folder))
+    }
+
+    /// What every sweep so far deleted.
+    pub fn deleted(&self) -> Deleted {
+        *self.deleted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Where the recording of a process goes.
     pub fn transcript(&self, proc_id: &str) -> Option<PathBuf> {
         let place = self.place.as_ref()?;
+        if let Some(entry) = self.known().processes.get_mut(proc_id) {
+            entry.recorded = true;
+        }
         Some(place.agent.path.join(&place.own.name).join(recording(proc_id)))
     }
 
@@ -170,32 +197,48 @@ impl State {
         self.reason.clone().or_else(|| known.homes.iter().find_map(|home| home.journal.as_ref()?.trouble()))
     }
 
-    /// Deletes finished processes that are older than `retention`, then the oldest beyond `max_bytes`.
+    /// Deletes finished processes that are older than `retention`, then the oldest beyond [`MAX_KEPT`] or `max_bytes`.
     pub fn sweep(&self, now: Instant) -> Swept {
         let mut ended: Vec<(Duration, String, u64)> = Vec::new();
         let mut bytes = 0;
-        for (proc_id, entry) in &self.known().processes {
-            let size = entry.output.disk_bytes();
+        let known = self.known();
+        for (proc_id, entry) in &known.processes {
+            let size = entry.output.disk_bytes() + self.recorded_bytes(&known, proc_id, entry);
             bytes += size;
             ended.extend(entry.ended.map(|age| (age.at(now), proc_id.clone(), size)));
         }
+        drop(known);
         ended.sort_unstable_by(|one, other| other.cmp(one));
+        let mut left = ended.len();
         let mut swept = Swept::default();
         for (age, proc_id, size) in ended {
-            if age <= self.limits.retention && bytes <= self.limits.max_bytes {
+            let (is_young, are_few) = (age <= self.limits.retention, left <= MAX_KEPT);
+            if is_young && are_few && bytes <= self.limits.max_bytes {
                 break;
             }
             // Among those young enough, one without output would free nothing.
-            if age <= self.limits.retention && size == 0 {
+            if is_young && are_few && size == 0 {
                 continue;
             }
+            left -= 1;
             bytes -= size;
             swept.bytes += size;
             // A record that waits for space is written with the next one.
             let _ = self.removed(&proc_id);
             swept.proc_ids.push(proc_id);
         }
+        let mut deleted = self.deleted.lock().unwrap_or_else(PoisonError::into_inner);
+        deleted.processes += swept.proc_ids.len() as u64;
+        deleted.bytes += swept.bytes;
+        drop(deleted);
         swept
+    }
+
+    fn recorded_bytes(&self, known: &Known, proc_id: &str, entry: &Entry) -> u64 {
+        let Some(place) = self.place.as_ref().filter(|_| entry.recorded) else { return 0 };
+        let adopted = known.homes.get(entry.home).and_then(|home| home.adopted.as_ref());
+        let folder = &adopted.unwrap_or(&place.own).folder;
+        folder.read(&recording(proc_id)).and_then(|file| file.metadata()).map_or(0, |about| about.len())
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -203,9 +246,12 @@ impl State {
     }
 }
 
+/// What the recording of a process is called.
 fn recording(proc_id: &str) -> String {
-    format!("{proc_id}.cast")
+    format!("{proc_id}{RECORDING}")
 }
+
+const RECORDING: &str = ".cast";
 
 impl Known {
     fn write(&mut self, home: usize, record: &Record) -> io::Result<()> {

@@ -2,7 +2,8 @@
 
 use super::directory::{self, Locked, MAKING, PREFIX};
 use super::journal::{self, Ended, Journal, Record, Started, Told};
-use super::{Age, Entry, Home, Place, State};
+use super::{Age, Entry, Home, Place, RECORDING, State};
+use crate::broker::output::folder::{Files as _, Folder};
 use crate::broker::output::{Output, Remains, Totals};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -34,16 +35,17 @@ pub struct Recovery {
 
 /// The files of one process.
 #[derive(Debug, Default)]
-struct Files {
-    segments: Vec<(u64, u64)>,
-    newest: Option<SystemTime>,
+pub(super) struct Files {
+    pub segments: Vec<(u64, u64)>,
+    pub recorded: bool,
+    pub newest: Option<SystemTime>,
 }
 
 /// What a journal says of one process.
 #[derive(Debug)]
-struct Story {
-    started: Started,
-    ended: Option<Ended>,
+pub(super) struct Story {
+    pub started: Started,
+    pub ended: Option<Ended>,
 }
 
 impl State {
@@ -88,6 +90,8 @@ impl State {
             }
         };
         recovery.skipped_lines += skipped;
+        // Nobody answers there any more.
+        let _ = locked.folder.remove(crate::broker::control::NAME);
         let mut files = match directory::entries(&place.agent.path.join(&name)) {
             Ok(entries) => segments(&entries),
             Err(error) => {
@@ -102,18 +106,11 @@ impl State {
         known.homes.push(Home { journal, adopted: Some(locked) });
         let (since, now) = (Instant::now(), SystemTime::now());
         let mut keep = |proc_id: &str, files: Files, story: Option<&Story>| {
-            let told = story.map(|story| story.ended.as_ref().map_or(story.started.started_at, |ended| ended.ended_at));
-            let then = files.newest.or(told.map(from_micros)).unwrap_or(now);
-            let known_totals = story.and_then(|story| story.ended.as_ref()).map(totals);
-            let output = Output::recovered(Remains {
-                folder: Arc::clone(&folder),
-                proc_id: proc_id.to_owned(),
-                segments: files.segments,
-                known: known_totals,
-                active: then,
-            });
-            let ended = Some(Age { since, before: age(now, then) });
-            let entry = Entry { home, output: Arc::clone(&output), ended };
+            let recorded = files.recorded;
+            let remains = remains(&folder, proc_id, files, story, now);
+            let ended = Some(Age { since, before: age(now, remains.active) });
+            let output = Output::recovered(remains);
+            let entry = Entry { home, output: Arc::clone(&output), ended, recorded };
             known.processes.entry(proc_id.to_owned()).or_insert(entry);
             output
         };
@@ -130,8 +127,26 @@ impl State {
     }
 }
 
+/// What is left of a process's output.
+pub(super) fn remains(
+    folder: &Arc<Folder>,
+    proc_id: &str,
+    files: Files,
+    story: Option<&Story>,
+    now: SystemTime,
+) -> Remains {
+    let told = story.map(|story| story.ended.as_ref().map_or(story.started.started_at, |ended| ended.ended_at));
+    Remains {
+        folder: Arc::clone(folder),
+        proc_id: proc_id.to_owned(),
+        segments: files.segments,
+        known: story.and_then(|story| story.ended.as_ref()).map(totals),
+        active: files.newest.or(told.map(from_micros)).unwrap_or(now),
+    }
+}
+
 /// Processes in the order they started, without those that were removed.
-fn stories(records: Vec<Record>) -> Vec<Story> {
+pub(super) fn stories(records: Vec<Record>) -> Vec<Story> {
     let mut order = Vec::new();
     let mut told: HashMap<String, Story> = HashMap::new();
     for record in records {
@@ -157,10 +172,15 @@ fn stories(records: Vec<Record>) -> Vec<Story> {
     order.iter().filter_map(|proc_id| told.remove(proc_id)).collect()
 }
 
-/// Segment files by process.
-fn segments(entries: &[(String, std::fs::Metadata)]) -> HashMap<String, Files> {
+/// Segment files and recordings by process.
+pub(super) fn segments(entries: &[(String, std::fs::Metadata)]) -> HashMap<String, Files> {
     let mut found: HashMap<String, Files> = HashMap::new();
     for (name, about) in entries.iter().filter(|(_, about)| about.is_file()) {
+        if let Some(proc_id) = name.strip_suffix(RECORDING) {
+            let files = found.entry(proc_id.to_owned()).or_default();
+            files.recorded = true;
+            files.newest = files.newest.max(about.modified().ok());
+        }
         let parts = name.strip_suffix(".log").and_then(|rest| rest.rsplit_once('.'));
         if let Some((proc_id, number)) = parts
             && let Ok(number) = number.parse()

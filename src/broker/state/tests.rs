@@ -1,7 +1,7 @@
 //! Brokers that come and go: what the next one finds, what it leaves alone, and what a sweep takes away.
 
 use super::journal::{self, Journal, Record, Told};
-use super::{Ended, Limits, Recovery, Started, State, new_id};
+use super::{Deleted, Ended, Limits, MAX_KEPT, Recovery, Started, State, look, new_id};
 use crate::broker::answer::{Reason, Stream};
 use crate::broker::output::folder::Folder;
 use crate::broker::output::tests::{Scratch, persist};
@@ -249,4 +249,64 @@ fn ids_are_sixteen_digits_and_differ() {
     assert_ne!(one, other);
     let digits = one.strip_prefix("p_").unwrap();
     assert!(digits.len() == 16 && digits.chars().all(|digit| matches!(digit, 'a'..='z' | '2'..='7')));
+}
+
+#[test]
+fn a_recording_counts_towards_the_size_and_goes_with_its_process() {
+    let scratch = Scratch::new("recorded");
+    let limits = Limits { max_bytes: 1000, ..LIMITS };
+    let (state, _) = open(&scratch, limits);
+    live(&state, "p_old", b"small");
+    let recording = state.transcript("p_old").unwrap();
+    std::fs::write(&recording, [b'x'; 2000]).unwrap();
+    live(&state, "p_new", b"small too");
+    assert_eq!(state.deleted(), Deleted::default());
+    let swept = state.sweep(Instant::now());
+    assert_eq!(swept.proc_ids, ["p_old"]);
+    assert!(swept.bytes >= 2000 && !recording.exists());
+    assert_eq!(state.deleted(), Deleted { processes: 1, bytes: swept.bytes });
+    let kept = state.transcript("p_new").unwrap();
+    std::fs::write(&kept, [b'x'; 10]).unwrap();
+    drop(state);
+    let (state, recovery) = open(&scratch, limits);
+    assert_eq!(found(&recovery).len(), 1);
+    std::fs::write(&kept, [b'x'; 2000]).unwrap();
+    assert_eq!(state.sweep(Instant::now()).proc_ids, ["p_new"], "also of an earlier broker");
+    assert!(!kept.exists());
+}
+
+#[test]
+fn finished_processes_beyond_the_number_go_the_oldest_first() {
+    let scratch = Scratch::new("many");
+    let (state, _) = open(&scratch, LIMITS);
+    let scribe = Scribe::start().unwrap();
+    let ids: Vec<String> = (0..MAX_KEPT + 3).map(|number| format!("p_{number:05}")).collect();
+    for id in &ids {
+        state.output(id, BOUNDS, &scribe).close();
+        state.ended(ended(id, 0)).unwrap();
+    }
+    let mut gone = state.sweep(Instant::now()).proc_ids;
+    gone.sort();
+    assert_eq!(gone, ids[..3]);
+    assert!(state.sweep(Instant::now()).proc_ids.is_empty());
+}
+
+#[test]
+fn looking_takes_no_lock_and_changes_nothing() {
+    let scratch = Scratch::new("look");
+    let (state, _) = open(&scratch, LIMITS);
+    live(&state, "p_1", b"seen");
+    let look = || {
+        let found = look::brokers(&scratch.0).unwrap();
+        let processes: Vec<_> = found.iter().flat_map(|found| found.processes().unwrap()).collect();
+        let of =
+            |process: &super::Recovered| (process.record.proc_id.clone(), process.output.bytes(0, 99, Filter::All).0);
+        processes.iter().map(of).collect::<Vec<_>>()
+    };
+    let expected = [("p_1".to_owned(), b"seen".to_vec())];
+    assert_eq!(look(), expected, "of a living broker");
+    drop(state);
+    assert_eq!(look(), expected, "of a dead one");
+    let (_next, recovery) = open(&scratch, LIMITS);
+    assert_eq!(found(&recovery), [("p_1", Some(Reason::Exit), b"seen".to_vec())]);
 }

@@ -113,7 +113,9 @@ impl JsonSchema for HealthAnswer {
             "enforcement": { "type": "object" },
             "limits": { "type": "object" },
             "processes": { "type": "object" },
+            "retention": { "type": "object" },
             "state_trouble": { "type": "string" },
+            "control_trouble": { "type": "string" },
         }})
     }
 }

@@ -100,6 +100,11 @@ impl Params {
             _ if sized => return Err(Refused::invalid("`rows` and `cols` mean something only with `pty` true")),
             _ => None,
         };
+        if self.record == Some(true) && terminal.is_none() {
+            let message = "`record` keeps what a terminal shows and means something only with `pty` true; \
+                           the output of pipes is always kept, read it with `proc_read`";
+            return Err(Refused::invalid(message).with("parameter", "record"));
+        }
         let written = Written {
             command: self.command,
             argv: self.argv,
