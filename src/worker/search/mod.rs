@@ -132,8 +132,7 @@ impl Searches {
     fn employ(&self, hunt: &Arc<Hunt>, pattern: &Pattern, context: usize) -> Result<(), Failure> {
         let hands = thread::available_parallelism().map_or(*HANDS.start(), usize::from);
         for number in 0..hands.clamp(*HANDS.start(), *HANDS.end()) {
-            let hand =
-                Hand { hunt: hunt.clone(), pattern: pattern.clone(), context, wide: self.wide.clone() };
+            let hand = Hand { hunt: hunt.clone(), pattern: pattern.clone(), context, wide: self.wide.clone() };
             let started = thread::Builder::new().name("search".into()).spawn(move || hand.work());
             // Fewer hands are slower; none is a failure.
             match started {

@@ -12,7 +12,6 @@ use grep_matcher::Matcher;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use ignore::overrides::{Override, OverrideBuilder};
 
-
 /// Far beyond what anyone types; a list of words this long belongs in several searches.
 const PATTERN_BYTES: usize = 32 << 10;
 /// The compiled automaton, and what a thread may cache of its determinised form.
@@ -77,7 +76,6 @@ fn name_glob(text: &str, case: Case) -> Result<Override, Failure> {
     builder.add(&escaped).map_err(wrong)?;
     builder.build().map_err(wrong)
 }
-
 
 /// The engine's own words can be as long as the pattern; the first lines and the last say what is wrong.
 fn explain(error: &str) -> String {
