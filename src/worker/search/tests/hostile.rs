@@ -123,7 +123,7 @@ fn a_directory_that_may_not_be_read_is_named() {
         return;
     }
     let closed = tree.0.join("closed");
-    fs::set_permissions(&closed, std::os::unix::fs::PermissionsExt::from_mode(0)).unwrap();
+    fs::set_permissions(&closed, std::os::unix::fs::PermissionsExt::from_mode(0o000)).unwrap();
     let (found, page) = pages(&tree.request("needle"), 10).unwrap();
     fs::set_permissions(&closed, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
     assert_eq!((found.len(), page.error_count, page.errors[0].path.as_str()), (1, 1, "closed"));
