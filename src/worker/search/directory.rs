@@ -205,7 +205,8 @@ impl Directory {
         open_in_pieces(base, parts.iter().rev(), flags)
     }
 
-    /// Keeps the descriptor, as long as there are few. The root keeps its own in any case: all else is reached through it.
+    /// Keeps the descriptor, as long as there are few. The root keeps its own in any case: all else is reached
+    /// through it.
     fn hold(&mut self, descriptor: &OwnedFd) -> Result<(), Errno> {
         let held = self.budget.descriptors.fetch_add(1, Ordering::Relaxed);
         if held < DESCRIPTORS || self.parent.is_none() {
