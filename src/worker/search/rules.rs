@@ -23,8 +23,8 @@ const FILES: [&str; 4] = [".rgignore", ".ignore", ".gitignore", ".git/info/exclu
 const EVERYWHERE: usize = 2;
 /// A longer ignore file is not applied: compiling it would hold the search up.
 const FILE_BYTES: u64 = 64 << 10;
-/// Ignore files in force at one time; the compiled form takes many times their size.
-const TOTAL_BYTES: usize = 512 << 10;
+/// Ignore files in force at one time: compiled, the worst take five hundred times their size.
+const TOTAL_BYTES: usize = 128 << 10;
 
 /// The ignore files of one directory, and those above it.
 #[derive(Debug)]
