@@ -261,7 +261,8 @@ fn every_form_of_a_read_keeps_to_its_schema() {
     let chunks = answer(Content::Chunks(vec![chunk]), Some(Encoding::Base64), Codes::Kept);
     assert_eq!((&chunks["chunks"][0]["data"], chunks.get("invalid_utf8")), (&json!("/w=="), None));
     let seen = answer(Content::Screen(screen), None, Codes::Kept);
-    assert_eq!((&seen["screen"]["cursor_row"], &seen["screen"]["lines"]), (&json!(1), &json!(["a"])));
+    assert_eq!((&seen["screen"], &seen["screen_cursor"]), (&json!("a"), &json!({ "row": 1, "col": 2 })));
+    assert_eq!(seen["screen_title"], "t");
     let nobody = shown::<read::Read>(&read::Answer::of(None, Shown::new(None, Codes::Kept)));
     assert_eq!(nobody["state"], "no_such_process");
 }
