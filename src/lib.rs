@@ -11,3 +11,4 @@ pub mod plan;
 pub mod policy;
 pub mod sys;
 pub mod wire;
+pub mod worker;
