@@ -10,6 +10,8 @@ pub mod edit;
 pub mod failure;
 pub mod files;
 pub mod names;
+#[cfg(test)]
+mod tests;
 
 use ask::{Ask, Terms, Told};
 use failure::Result;

@@ -1,7 +1,7 @@
 //! A file as edits see it: its text without byte order mark, as bytes.
 //!
-//! UTF-16 with a mark becomes UTF-8 and back, lone surrogates included (as in WTF-8), so that what no edit touches comes
-//! out as it went in. Any other bytes are themselves.
+//! UTF-16 with a mark becomes UTF-8 and back, lone surrogates included (as in WTF-8), so that what no edit touches
+//! comes out as it went in. Any other bytes are themselves.
 
 use crate::worker::ask::Found;
 use crate::worker::failure::{Failure, Result};

@@ -1,7 +1,7 @@
 //! Line edits: whole lines are replaced, removed or put in.
 //!
-//! A new last line without newline gets one (as the line it replaces, or the one above), except at the end of a file that
-//! had none: a missing last newline stays missing, and a line that is put after it gets one before itself.
+//! A new last line without newline gets one (as the line it replaces, or the one above), except at the end of a file
+//! that had none: a missing last newline stays missing, and a line that is put after it gets one before itself.
 
 use super::document::Endings;
 use super::meant::{Lines, at};
@@ -89,7 +89,8 @@ fn in_order<'a>(edits: &[(usize, Lines<'a>)], count: u64) -> Result<Vec<(usize, 
         let both_insert = (one.start, one.end) == (other.start, other.end);
         if other.start <= one.end || both_insert {
             let message = format!(
-                "lines {} to {} overlap `edits[{first}]` (lines {} to {}); line edits all speak of the file as it is before the call",
+                "lines {} to {} overlap `edits[{first}]` (lines {} to {}); line edits all speak of the file as it is \
+                 before the call",
                 other.start, other.end, one.start, one.end
             );
             return Err(at(*second, &Failure::invalid(message)));

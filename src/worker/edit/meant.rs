@@ -51,8 +51,8 @@ fn one(edit: &Change) -> Result<Meant<'_>> {
         (None, (Some(start), Some(end)), None) if offset.is_none() && count.is_none() => lines(*start, *end, new),
         (None, (None, None), Some(anchor)) if count.is_none() => anchored(anchor, offset.unwrap_or(1), new),
         _ => Err(Failure::invalid(
-            "the fields of exactly one kind are accepted: {old_text, new_text, count}, {start_line, end_line, new_text} \
-             or {anchor, offset, new_text}",
+            "the fields of exactly one kind are accepted: {old_text, new_text, count}, {start_line, end_line, \
+             new_text} or {anchor, offset, new_text}",
         )),
     }
 }
@@ -69,7 +69,8 @@ fn text<'a>(old: &'a str, new: &'a str, count: Option<u64>) -> Result<Meant<'a>>
 fn lines(start: u64, end: u64, new: &str) -> Result<Meant<'_>> {
     if start == 0 || end < start - 1 {
         let message = format!(
-            "lines {start} to {end} are no range; the first line is 1, and `end_line` is `start_line` or more (one less: insert before)"
+            "lines {start} to {end} are no range; the first line is 1, and `end_line` is `start_line` or more (one \
+             less: insert before)"
         );
         return Err(Failure::invalid(message));
     }

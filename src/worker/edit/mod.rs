@@ -1,11 +1,13 @@
-//! `fs_edit`: parts of a file replaced by text, by line or beside an anchor; all or nothing, and no byte outside an edit
-//! changes.
+//! `fs_edit`: parts of a file replaced by text, by line or beside an anchor; all or nothing, and no byte outside an
+//! edit changes.
 
 mod apply;
 mod diff;
 mod document;
 mod lines;
 mod meant;
+#[cfg(test)]
+mod model_tests;
 mod nearest;
 
 use super::ask::{Edit, Edited, Terms};

@@ -1,7 +1,7 @@
 //! What to say when a text is not there: the part of the file most like it, and how they differ.
 //!
-//! First the text without carriage returns is looked for, then without any white space; then the lines it shares with the
-//! file vote for a place; then the file's line most like its longest one is taken. Time is bounded.
+//! First the text without carriage returns is looked for, then without any white space; then the lines it shares with
+//! the file vote for a place; then the file's line most like its longest one is taken. Time is bounded.
 
 use super::diff;
 use super::lines;

@@ -1,9 +1,9 @@
 //! One change of one file: old or new, never half.
 //!
-//! A draft is written, synced and renamed over the file. Where a new file could not be what the old one was (it has other
-//! hard links, another owner, or stands where no draft may) the file is written in place, as a shell would: room is
-//! reserved first and a failure puts the old bytes back, but a kill in that moment can leave a part. `Written::atomic`
-//! says which it was.
+//! A draft is written, synced and renamed over the file. Where a new file could not be what the old one was (it has
+//! other hard links, another owner, or stands where no draft may) the file is written in place, as a shell would:
+//! room is reserved first and a failure puts the old bytes back, but a kill in that moment can leave a part.
+//! `Written::atomic` says which it was.
 
 use super::draft::{Draft, Existing};
 use super::lock::{Access, Held};
@@ -215,7 +215,8 @@ impl Attempt<'_> {
         }
         let Old::Content(old) = self.old else {
             let message = format!(
-                "`{}` can only be written in place (hard links, owner or directory), and is too large or unreadable to be put back on failure",
+                "`{}` can only be written in place (hard links, owner or directory), and is too large or unreadable to \
+                 be put back on failure",
                 self.path
             );
             return Err(Failure::new(Code::TooLarge, message).with("size", self.old.size()));

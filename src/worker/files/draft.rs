@@ -1,7 +1,7 @@
 //! A new version of a file, written beside it under a name of its own until it takes the file's place.
 //!
-//! A draft that is dropped is removed. One that a kill left behind is known by its name and removed by the next write in
-//! that directory, a minute later at the earliest: a younger one may be someone's who is still writing.
+//! A draft that is dropped is removed. One that a kill left behind is known by its name and removed by the next write
+//! in that directory, a minute later at the earliest: a younger one may be someone's who is still writing.
 
 use super::open::QUIET;
 use super::place::Place;

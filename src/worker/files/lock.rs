@@ -1,7 +1,7 @@
 //! The file that is about to change, open and locked, so that two workers' changes of one file follow each other.
 //!
-//! The lock is flock(2) on the file itself: it needs no name beside the file and ends with the process. A program of the
-//! agent's may hold one for ever, so waiting has an end.
+//! The lock is flock(2) on the file itself: it needs no name beside the file and ends with the process. A program of
+//! the agent's may hold one for ever, so waiting has an end.
 
 use super::open::{self, Opened};
 use super::place::Place;

@@ -1,5 +1,6 @@
-//! Where a file is written: the directory it stands in, held open, and its name there. Symlinks are followed by hand, one
-//! directory at a time, so that a rename lands on the file a shell would have written and no swap of a link moves it.
+//! Where a file is written: the directory it stands in, held open, and its name there. Symlinks are followed by hand,
+//! one directory at a time, so that a rename lands on the file a shell would have written and no swap of a link moves
+//! it.
 
 use super::open;
 use crate::sys::Errno;

@@ -168,7 +168,7 @@ fn start(stored: &Stored, wanted: Wanted, found: Found, mark: u64, path: &Named)
     }
 }
 
-/// Decodes; where the price cuts inside a line, the cut moves to the end of the line before. The bytes left are those shown.
+/// Decodes; where the price cuts inside a line, the cut moves to the end of the line before. What is shown stays.
 fn show(file: &mut ReadFile, bytes: &mut Vec<u8>, room: usize, after: After, from: From) {
     let mut decoded = text::decode(bytes, file.encoding, room, after);
     if decoded.consumed < bytes.len() {
@@ -263,7 +263,7 @@ impl Stored {
             last = bytes;
             if at - text_start > SCAN_BYTES && at < self.size() {
                 let message = format!(
-                    "`{path}`: line {line} lies past the first {} MiB, where lines are counted; `byte_offset` reaches all",
+                    "`{path}`: line {line} lies past the first {} MiB, where lines are counted; `byte_offset` goes on",
                     SCAN_BYTES >> 20
                 );
                 return Err(Failure::new(Code::TooLarge, message).with("size", self.size()));

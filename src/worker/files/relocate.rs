@@ -57,23 +57,24 @@ fn onto_itself(from: &Named, to: &Named) -> Result<Moved> {
 }
 
 fn across(from: &Named, to: &Named, source: &FileStat, existing: Existing) -> Result<Moved> {
+    let kind = open::kind(source);
+    if kind == Kind::Dir {
+        let message = format!(
+            "`{from}` is a directory and `{to}` lies on another mount; only files move across: `run` `mv` instead"
+        );
+        return Err(Failure::invalid(message));
+    }
     let (start, end) = (Place::of_link(from)?, Place::of_link(to)?);
-    let found = end.found.as_ref().map(open::kind);
-    match (found, existing) {
+    match (end.found.as_ref().map(open::kind), existing) {
         (Some(_), Existing::Keep) => return Err(refused(Errno::EEXIST, from, to, existing)),
         (Some(Kind::Dir), Existing::Replace) => return Err(refused(Errno::EISDIR, from, to, existing)),
         (Some(_) | None, Existing::Replace) | (None, Existing::Keep) => {}
     }
-    match open::kind(source) {
-        Kind::File => copy(from, to, &start, &end, existing)?,
-        Kind::Symlink => copy_link(from, to, &start, &end, existing)?,
-        Kind::Dir => {
-            let message = format!(
-                "`{from}` is a directory and `{to}` lies on another mount; only files move across mounts: `run` `mv` instead"
-            );
-            return Err(Failure::invalid(message));
-        }
-        _ => open::only_regular(source, from)?,
+    if kind == Kind::Symlink {
+        copy_link(from, to, &start, &end, existing)?;
+    } else {
+        open::only_regular(source, from)?;
+        copy(from, to, &start, &end, existing)?;
     }
     end.sync();
     start.sync();
