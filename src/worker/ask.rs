@@ -1,7 +1,6 @@
 //! What the broker asks of the worker and what it is told: serde types that travel as JSON over a socket pair.
 //!
-//! Bytes travel as base64, times as milliseconds since 1970, paths as text in the spelling of `names`. The types carry
-//! bounds and defaults of the tool surface nowhere: absent means the default that the field's comment names.
+//! Bytes travel as base64, times as milliseconds since 1970, paths as text in the spelling of `names`.
 
 use crate::path::CellPath;
 use serde::{Deserialize, Serialize};

@@ -69,6 +69,11 @@ impl<'a> Named<'a> {
         }
     }
 
+    /// Something below this path, for words.
+    pub fn child(&self, relative: &Path) -> Named<'a> {
+        Named { asked: self.below(relative), path: self.path.join(relative), terms: self.terms }
+    }
+
     /// Words for a path the kernel does not find.
     pub fn absent(&self) -> Failure {
         let target = std::fs::read_link(&self.path).ok();

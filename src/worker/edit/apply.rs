@@ -11,9 +11,17 @@ use memchr::memmem;
 /// Line numbers named in a message.
 const NAMED: usize = 20;
 
+/// Bytes gone through by all edits of a call: some seconds.
+const WORK: u64 = 8 << 30;
+
 /// Gives the number of places that were changed.
 pub fn apply(document: &mut Document, edits: &[Meant<'_>], most: u64) -> Result<u64> {
     let endings = document.endings;
+    if (document.text.len() as u64).saturating_mul(edits.len() as u64) > WORK {
+        let message =
+            format!("{} edits of {} bytes are too much for one call; send fewer", edits.len(), document.text.len());
+        return Err(Failure::new(Code::TooLarge, message));
+    }
     let numbered = edits.iter().enumerate();
     let by_line: Vec<_> = numbered.filter_map(|(index, edit)| edit.lines().map(|lines| (index, lines))).collect();
     let mut places = by_line.len() as u64;
@@ -37,25 +45,26 @@ pub fn apply(document: &mut Document, edits: &[Meant<'_>], most: u64) -> Result<
 
 fn replace(text: &[u8], endings: Endings, old: &str, new: &str, count: u64, most: u64) -> Result<(Vec<u8>, u64)> {
     let (old, new) = (endings.adapt(old), endings.adapt(new));
-    let found: Vec<usize> = memmem::find_iter(text, &old).collect();
-    if found.is_empty() {
+    let finder = memmem::Finder::new(&*old);
+    let found = finder.find_iter(text).count();
+    if found == 0 {
         return Err(nearest::no_match("`old_text` does not occur", text, &old));
     }
-    if count != 0 && found.len() as u64 != count {
-        let words = format!("`old_text` occurs {} times and `count` expects {count}", found.len());
+    if count != 0 && found as u64 != count {
+        let words = format!("`old_text` occurs {found} times and `count` expects {count}");
         let hint = "more of the text around it makes it unique, `count` 0 replaces all";
-        return Err(miscounted(&words, hint, text, &found));
+        return Err(miscounted(&words, hint, text, found, finder.find_iter(text)));
     }
-    fits(text.len() - found.len() * old.len() + found.len() * new.len(), most)?;
+    fits(text.len() - found * old.len() + found * new.len(), most)?;
     let mut out = Vec::with_capacity(text.len());
     let mut next = 0;
-    for at in &found {
-        out.extend_from_slice(&text[next..*at]);
+    for at in finder.find_iter(text) {
+        out.extend_from_slice(&text[next..at]);
         out.extend_from_slice(&new);
         next = at + old.len();
     }
     out.extend_from_slice(&text[next..]);
-    Ok((out, found.len() as u64))
+    Ok((out, found as u64))
 }
 
 /// Puts text in so that it begins at the line `offset` below the anchor's: 0 is before the anchor, 1 right after it.
@@ -74,10 +83,9 @@ fn insert(text: &[u8], endings: Endings, anchor: &str, offset: i64, new: &str) -
         [] => return Err(nearest::no_match("no line is or holds `anchor`", text, anchor.as_bytes())),
         [line] => line as i64 + 1,
         _ => {
-            let starts: Vec<usize> =
-                found.iter().map(|index| rows[..*index].iter().map(|row| row.len()).sum()).collect();
+            let starts = found.iter().map(|index| rows[..*index].iter().map(|row| row.len()).sum());
             let words = format!("`anchor` is or is in {} lines and must be in one", found.len());
-            return Err(miscounted(&words, "more of the line makes it unique", text, &starts));
+            return Err(miscounted(&words, "more of the line makes it unique", text, found.len(), starts));
         }
     };
     let start = line.saturating_add(offset);
@@ -93,18 +101,18 @@ fn insert(text: &[u8], endings: Endings, anchor: &str, offset: i64, new: &str) -
     lines::apply(text, endings, &[(0, Lines { start, end: start - 1, new })])
 }
 
-fn miscounted(words: &str, hint: &str, text: &[u8], found: &[usize]) -> Failure {
+fn miscounted(words: &str, hint: &str, text: &[u8], count: usize, places: impl Iterator<Item = usize>) -> Failure {
     let mut numbers = Vec::new();
     let (mut line, mut from) = (1, 0);
-    for at in found.iter().take(NAMED) {
-        line += memchr::memchr_iter(b'\n', &text[from..*at]).count();
-        from = *at;
+    for at in places.take(NAMED) {
+        line += memchr::memchr_iter(b'\n', &text[from..at]).count();
+        from = at;
         numbers.push(line);
     }
     let named: Vec<String> = numbers.iter().map(usize::to_string).collect();
-    let more = if found.len() > NAMED { ", …" } else { "" };
+    let more = if count > NAMED { ", …" } else { "" };
     let message = format!("{words}: lines {}{more}; {hint}", named.join(", "));
-    Failure::new(Code::EditNoMatch, message).with("occurrences", found.len()).with("lines", numbers)
+    Failure::new(Code::EditNoMatch, message).with("occurrences", count).with("lines", numbers)
 }
 
 fn fits(bytes: usize, most: u64) -> Result<()> {

@@ -48,20 +48,21 @@ fn by_text(before: &str, old: &str, new: &str, count: u64) -> Option<String> {
     (found > 0 && (count == 0 || count == found)).then(|| before.replace(old, new))
 }
 
+/// Every line is touched by at most one edit, and every gap filled by at most one.
+fn overlap(count: u64, edits: &[(u64, u64, String)]) -> bool {
+    (1..=count + 1).any(|line| {
+        let replacing = edits.iter().filter(|(start, end, _)| (*start..=*end).contains(&line)).count();
+        let inserting = edits.iter().filter(|(start, end, _)| *start == line && *end + 1 == line).count();
+        let across = edits.iter().any(|(start, end, _)| *start < line && line <= *end);
+        replacing > 1 || inserting > 1 || (inserting == 1 && across)
+    })
+}
+
 fn by_lines(before: &str, usual: &str, edits: &[(u64, u64, String)]) -> Option<String> {
     let old: Vec<&str> = before.split_inclusive('\n').collect();
     let count = old.len() as u64;
     let open = old.last().is_some_and(|line| !line.ends_with('\n'));
-    // Every line number is touched by at most one edit, and every gap filled by at most one.
-    for line in 1..=count + 1 {
-        let replacing = edits.iter().filter(|(start, end, _)| (*start..=*end).contains(&line)).count();
-        let inserting = edits.iter().filter(|(start, end, _)| *start == line && *end + 1 == line).count();
-        let across = edits.iter().any(|(start, end, _)| *start < line && line <= *end);
-        if replacing > 1 || inserting > 1 || (inserting == 1 && across) {
-            return None;
-        }
-    }
-    if edits.iter().any(|(start, end, _)| *end > count || *start > count + 1) {
+    if edits.iter().any(|(start, end, _)| *end > count || *start > count + 1) || overlap(count, edits) {
         return None;
     }
     let mut rows: Vec<(String, bool)> = Vec::new();

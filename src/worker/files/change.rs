@@ -54,12 +54,7 @@ pub fn change(
         let place = Place::find(path)?;
         let held = Held::take(&place, path)?;
         let content = held.as_ref().map(|held| content(held, terms, path)).transpose()?.flatten();
-        let old = match (&held, &content) {
-            (None, _) => Old::Absent,
-            (_, Some(content)) => Old::Content(content),
-            (Some(held), None) if held.access == Access::WriteOnly => Old::Unreadable,
-            (Some(held), None) => Old::Large(open::size(&held.stat)),
-        };
+        let old = Old::of(held.as_ref(), content.as_deref());
         let new = make(old)?;
         let attempt = Attempt { terms, path, place: &place, held: held.as_ref(), old, mode };
         let atomic = match &new {
@@ -88,7 +83,16 @@ pub fn change(
     Err(Failure::new(Code::Conflict, format!("`{path}` is changed by someone else again and again; try again")))
 }
 
-impl Old<'_> {
+impl<'b> Old<'b> {
+    fn of(held: Option<&Held>, content: Option<&'b [u8]>) -> Old<'b> {
+        match (held, content) {
+            (None, _) => Old::Absent,
+            (Some(_), Some(content)) => Old::Content(content),
+            (Some(held), None) if held.access == Access::WriteOnly => Old::Unreadable,
+            (Some(held), None) => Old::Large(open::size(&held.stat)),
+        }
+    }
+
     fn size(self) -> u64 {
         match self {
             Old::Absent | Old::Unreadable => 0,

@@ -172,8 +172,10 @@ impl Walk<'_> {
             // Replaced since it was looked at.
             Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => {}
             Err(errno) => {
-                if let Some(entry) = self.entries.last_mut() {
-                    entry.error = Some(Failure::errno(errno, self.path));
+                let child = self.path.child(&relative);
+                // An entry of the page before has said so there.
+                if let Some(entry) = self.entries.last_mut().filter(|entry| entry.path == child.asked()) {
+                    entry.error = Some(Failure::errno(errno, &child));
                 }
             }
         }
@@ -203,6 +205,9 @@ impl Walk<'_> {
             let entry = entry.map_err(|errno| Failure::errno(errno, self.path))?;
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
             self.scanned += 1;
+            if self.scanned > SCANNED {
+                return Err(self.too_many());
+            }
             if name == "." || name == ".." || resume.front().is_some_and(|first| name < first) {
                 continue;
             }
@@ -212,13 +217,14 @@ impl Walk<'_> {
                 cut = true;
             }
         }
-        if self.scanned > SCANNED {
-            let message =
-                format!("`{}` holds more than {SCANNED} entries; list a part of it, or `run` a command", self.path);
-            return Err(Failure::new(Code::LimitExceeded, message));
-        }
         let names = smallest.into_sorted_vec().into();
         Ok(Level { dir, relative, names, cut, resume })
+    }
+
+    fn too_many(&self) -> Failure {
+        let message =
+            format!("`{}` holds more than {SCANNED} entries; list a part of it, or `run` a command", self.path);
+        Failure::new(Code::LimitExceeded, message)
     }
 }
 

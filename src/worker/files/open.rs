@@ -131,5 +131,6 @@ pub fn io(error: &std::io::Error, path: &Named) -> Failure {
 }
 
 pub fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    let digits = |byte: &u8| [byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16).unwrap_or('0'));
+    Sha256::digest(bytes).iter().flat_map(digits).collect()
 }

@@ -13,8 +13,11 @@ use std::os::unix::fs::FileExt;
 /// Files in one call.
 const PATHS: usize = 1000;
 
-/// How far into a large file a line is looked for: about a tenth of a second.
+/// How far into large files lines are looked for in one call: about a tenth of a second.
 const SCAN_BYTES: u64 = 256 << 20;
+
+/// Bytes of small files that are read and hashed in one call, however little of them is wanted.
+const HASHED_BYTES: u64 = 64 << 20;
 
 const SCAN_STEP: usize = 128 << 10;
 
@@ -35,6 +38,13 @@ struct Wanted {
     encoding: Encoding,
 }
 
+/// What one call may still spend on bytes it does not show.
+#[derive(Debug)]
+struct Effort {
+    hash: u64,
+    scan: u64,
+}
+
 #[derive(Debug, Clone, Copy)]
 enum From {
     Line { first: u64, count: Option<u64> },
@@ -51,9 +61,10 @@ pub fn read(terms: &Terms, ask: &Read) -> Result<Vec<ReadFile>> {
     let from = from(ask)?;
     let most = usize::try_from(ask.max_bytes.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
     let mut room = usize::try_from(terms.reply_bytes).unwrap_or(usize::MAX);
+    let mut effort = Effort { hash: HASHED_BYTES.max(terms.max_file_bytes), scan: SCAN_BYTES };
     let mut one = |text: &str| {
         let wanted = Wanted { from, most: most.max(LONGEST_CHARACTER), room, encoding: ask.encoding };
-        let file = Named::parse(text, terms).and_then(|path| page(&path, terms, wanted))?;
+        let file = Named::parse(text, terms).and_then(|path| page(&path, terms, wanted, &mut effort))?;
         room -= text::price_of(&file.content).min(room);
         Ok(file)
     };
@@ -87,7 +98,7 @@ fn from(ask: &Read) -> Result<From> {
     }
 }
 
-fn page(path: &Named, terms: &Terms, wanted: Wanted) -> Result<ReadFile> {
+fn page(path: &Named, terms: &Terms, wanted: Wanted, effort: &mut Effort) -> Result<ReadFile> {
     let mut opened = open::for_reading(path)?;
     let mut file = ReadFile {
         path: path.asked().to_owned(),
@@ -103,22 +114,23 @@ fn page(path: &Named, terms: &Terms, wanted: Wanted) -> Result<ReadFile> {
         }
         return Ok(file);
     }
-    let stored = match open::load(&mut opened, terms.max_file_bytes, path)? {
+    let stored = match open::load(&mut opened, terms.max_file_bytes.min(effort.hash), path)? {
         Some(bytes) => {
             file.size = bytes.len() as u64;
+            effort.hash -= file.size;
             file.sha256 = Some(open::sha256(&bytes));
             Stored::Whole(bytes)
         }
         None => Stored::Large(opened),
     };
-    fill(&mut file, &stored, wanted, path)?;
+    fill(&mut file, &stored, wanted, effort, path)?;
     Ok(file)
 }
 
-fn fill(file: &mut ReadFile, stored: &Stored, wanted: Wanted, path: &Named) -> Result<()> {
+fn fill(file: &mut ReadFile, stored: &Stored, wanted: Wanted, effort: &mut Effort, path: &Named) -> Result<()> {
     let Wanted { from, room, encoding, .. } = wanted;
     let (found, mark) = text::detect(&stored.piece(0, 4, path)?);
-    let start = start(stored, wanted, found, mark as u64, path)?;
+    let start = start(stored, wanted, (found, mark as u64), effort, path)?;
     let most = match encoding {
         Encoding::Base64 => wanted.most.min(room / 4 * 3),
         Encoding::Utf8 => wanted.most.min(room),
@@ -152,12 +164,18 @@ fn fill(file: &mut ReadFile, stored: &Stored, wanted: Wanted, path: &Named) -> R
 }
 
 /// The first byte that is wanted; a mark is no part of the text, and UTF-16 is read by whole units.
-fn start(stored: &Stored, wanted: Wanted, found: Found, mark: u64, path: &Named) -> Result<u64> {
+fn start(
+    stored: &Stored,
+    wanted: Wanted,
+    (found, mark): (Found, u64),
+    effort: &mut Effort,
+    path: &Named,
+) -> Result<u64> {
     let text_start = if wanted.encoding == Encoding::Base64 { 0 } else { mark };
     let wide = matches!(found, Found::Utf16le | Found::Utf16be) && text_start > 0;
     match wanted.from {
         From::Line { first: 1, .. } => Ok(text_start),
-        From::Line { first, .. } => stored.line_start(first, found, mark, path),
+        From::Line { first, .. } => stored.line_start(first, found, mark, effort, path),
         From::Byte(byte) if byte > stored.size() => {
             let size = stored.size();
             let message = format!("`{path}`: `byte_offset` is {byte}, but the file has {size} bytes");
@@ -246,7 +264,7 @@ impl Stored {
         }
     }
 
-    fn line_start(&self, line: u64, found: Found, text_start: u64, path: &Named) -> Result<u64> {
+    fn line_start(&self, line: u64, found: Found, text_start: u64, effort: &mut Effort, path: &Named) -> Result<u64> {
         let mut at = text_start;
         let mut to_skip = line - 1;
         let mut last = Vec::new();
@@ -260,13 +278,10 @@ impl Stored {
                 (None, lines) => to_skip -= lines,
             }
             at += bytes.len() as u64;
+            effort.scan = effort.scan.saturating_sub(bytes.len() as u64);
             last = bytes;
-            if at - text_start > SCAN_BYTES && at < self.size() {
-                let message = format!(
-                    "`{path}`: line {line} lies past the first {} MiB, where lines are counted; `byte_offset` goes on",
-                    SCAN_BYTES >> 20
-                );
-                return Err(Failure::new(Code::TooLarge, message).with("size", self.size()));
+            if effort.scan == 0 && at < self.size() {
+                return Err(self.too_far(line, path));
             }
         }
         let ends_open = next_line(&last, found, 0).is_none() && !last.is_empty();
@@ -276,5 +291,13 @@ impl Stored {
         }
         let message = format!("`{path}`: `offset` is {line}, but the file has {lines} lines");
         Err(Failure::invalid(message).with("lines", lines))
+    }
+
+    fn too_far(&self, line: u64, path: &Named) -> Failure {
+        let most = SCAN_BYTES >> 20;
+        let message = format!(
+            "`{path}`: line {line} is not within the {most} MiB in which a call looks for lines; `byte_offset` goes on"
+        );
+        Failure::new(Code::TooLarge, message).with("size", self.size())
     }
 }

@@ -4,6 +4,7 @@ use super::room::{Dice, Room, other_self, other_selfs_directory, text};
 use crate::worker::ask::Write;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -18,49 +19,59 @@ fn number(text: &str) -> Option<usize> {
     (text == version(number)).then_some(number)
 }
 
+/// What is killed: whole versions follow each other in two files.
+fn write_for_ever(dir: PathBuf) {
+    let room = std::mem::ManuallyDrop::new(Room::at(dir));
+    for round in 0.. {
+        println!("\nwriting");
+        let name = ["a", "b"][round % 2];
+        let now = number(&room.text(name)).expect("a whole version");
+        let next = Write { mode: Some(0o640), ..Write::default() };
+        if round % 3 == 0 {
+            room.write(name, version(now + 1), next).expect("written");
+        } else {
+            let all = crate::worker::ask::Change {
+                count: Some(0),
+                ..text(&format!("version {now}\n"), &format!("version {}\n", now + 7))
+            };
+            room.edit(name, &[all]).expect("edited");
+        }
+    }
+}
+
 #[test]
 fn a_kill_at_any_moment_leaves_old_or_new() {
     let this = "worker::tests::killed::a_kill_at_any_moment_leaves_old_or_new";
     if let Some(dir) = other_selfs_directory() {
-        let room = std::mem::ManuallyDrop::new(Room::at(dir));
-        for round in 0.. {
-            println!("\nwriting");
-            let name = ["a", "b"][round % 2];
-            let now = number(&room.text(name)).expect("a whole version");
-            let next = Write { mode: Some(0o640), ..Write::default() };
-            if round % 3 == 0 {
-                room.write(name, version(now + 1), next).expect("written");
-            } else {
-                let all = crate::worker::ask::Change {
-                    count: Some(0),
-                    ..text(&format!("version {now}\n"), &format!("version {}\n", now + 7))
-                };
-                room.edit(name, &[all]).expect("edited");
-            }
-        }
+        write_for_ever(dir);
     }
     let room = Room::new();
     room.put("a", version(0));
     room.put("b", version(0));
     let mut dice = Dice::new(11);
+    let mut in_the_middle = 0;
     for round in 0..60 {
         let mut child = other_self(this, &room.dir).stdout(Stdio::piped()).spawn().expect("it runs");
-        let lines = BufReader::new(child.stdout.take().expect("its output")).lines();
+        let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines();
         // Some writes are done, and one has begun.
-        let begun = lines.filter(|line| line.as_ref().is_ok_and(|line| line == "writing")).nth(1 + dice.below(4));
+        let begun =
+            lines.by_ref().filter(|line| line.as_ref().is_ok_and(|line| line == "writing")).nth(1 + dice.below(4));
         assert!(begun.is_some(), "round {round}");
         let until = Instant::now() + Duration::from_micros(dice.below(12_000) as u64);
         while Instant::now() < until {
             std::hint::spin_loop();
         }
         child.kill().expect("it is killed");
-        child.wait().expect("it ended");
+        let status = child.wait().expect("it ended");
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(9), "round {round}: {status}");
+        in_the_middle += usize::from(room.names().len() > 2 + in_the_middle);
         for name in ["a", "b"] {
             assert!(number(&room.text(name)).is_some(), "round {round}: {name} is neither old nor new");
         }
     }
     let reached = ["a", "b"].map(|name| number(&room.text(name)).expect("a version"));
     assert!(reached.iter().all(|number| *number > 0), "nothing was ever written: {reached:?}");
+    assert!(in_the_middle > 0, "no kill fell into a write");
     drafts_go(&room);
 }
 

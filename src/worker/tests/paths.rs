@@ -4,6 +4,7 @@ use super::room::{Room, code, lines, refused, text};
 use crate::path::CellPath;
 use crate::worker::ask::{Ask, Code, MakeDir, Read, Restore, Write};
 use crate::worker::failure::Failure;
+use crate::worker::files::draft::Existing;
 use crate::worker::perform;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -18,8 +19,8 @@ fn everything(room: &Room, path: &str) -> Vec<Failure> {
         refused(room.stat(path)),
         refused(room.write(path, "x", Write::default())),
         refused(room.edit(path, &[text("a", "b"), lines(1, 1, "")])),
-        refused(room.relocate(path, "elsewhere", false)),
-        refused(room.relocate("there", path, false)),
+        refused(room.relocate(path, "elsewhere", Existing::Keep)),
+        refused(room.relocate("there", path, Existing::Keep)),
         refused(perform(&room.terms, &Ask::MakeDir(MakeDir { path: path.into(), parents: None }))),
         refused(perform(&room.terms, &restore)),
     ]

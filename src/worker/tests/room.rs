@@ -5,6 +5,7 @@ use crate::worker::ask::{
     Ask, Change, Edit, Edited, Entry, List, Listing, Move, Moved, Read, ReadFile, Stat, Terms, Told, Write, Written,
 };
 use crate::worker::failure::{Code, Failure, Result};
+use crate::worker::files::draft::Existing;
 use crate::worker::perform;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -96,7 +97,8 @@ impl Room {
         }
     }
 
-    pub fn relocate(&self, from: &str, to: &str, overwrite: bool) -> Result<Moved> {
+    pub fn relocate(&self, from: &str, to: &str, existing: Existing) -> Result<Moved> {
+        let overwrite = existing == Existing::Replace;
         match perform(&self.terms, &Ask::Move(Move { from: from.into(), to: to.into(), overwrite }))? {
             Told::Move(moved) => Ok(moved),
             other => panic!("an answer to something else: {other:?}"),
