@@ -3,13 +3,13 @@
 //! The lock is flock(2) on the file itself: it needs no name beside the file and ends with the process. A program of
 //! the agent's may hold one for ever, so waiting has an end.
 
-use super::open::{self, Opened};
+use super::open::{self, Opened, QUIET};
 use super::place::Place;
 use crate::sys::Errno;
 use crate::worker::failure::{Code, Failure, Result};
 use crate::worker::names::Named;
-use nix::fcntl::{Flock, FlockArg, OFlag};
-use nix::sys::stat::{FileStat, fstat};
+use nix::fcntl::{Flock, FlockArg, OFlag, openat};
+use nix::sys::stat::{FileStat, Mode, fstat};
 use std::fs::File;
 use std::time::{Duration, Instant};
 
@@ -92,17 +92,14 @@ impl Guard {
 
 /// The rename that replaces a file asks nothing of the file itself; this open asks what a shell's `>` would.
 fn open_for_writing(place: &Place, path: &Named) -> Result<(Opened, Access)> {
-    let open = |how| open::open_at(&place.dir, place.name(), how | OFlag::O_NOFOLLOW, path);
-    let refused = match open(OFlag::O_RDWR) {
-        Ok(opened) => return Ok((opened, Access::ReadWrite)),
-        Err(failure) => failure,
+    let open = |how| openat(&place.dir, place.name(), how | OFlag::O_NOFOLLOW | QUIET, Mode::empty());
+    let (opened, access) = match open(OFlag::O_RDWR) {
+        Err(Errno::ETXTBSY) => (open(OFlag::O_RDONLY), Access::Executing),
+        Err(Errno::EACCES) => (open(OFlag::O_WRONLY), Access::WriteOnly),
+        opened => (opened, Access::ReadWrite),
     };
-    let errno = refused.details.get("errno").and_then(serde_json::Value::as_str);
-    match errno {
-        Some("ETXTBSY") => Ok((open(OFlag::O_RDONLY)?, Access::Executing)),
-        Some("EACCES") => Ok((open(OFlag::O_WRONLY).map_err(|_| refused)?, Access::WriteOnly)),
-        _ => Err(refused),
-    }
+    let fd = opened.map_err(|errno| Failure::errno(errno, path))?;
+    Ok((open::admit(fd, path)?, access))
 }
 
 fn lock(mut file: File, until: Instant, path: &Named) -> Result<Guard> {

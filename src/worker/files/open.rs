@@ -11,7 +11,7 @@ use nix::sys::statfs::{self, FsType};
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 /// Flags of every open: no wait, no controlling terminal, nothing inherited.
@@ -47,6 +47,11 @@ pub fn for_reading(path: &Named) -> Result<Opened> {
 /// Opens a name that was found to be a regular file a moment ago, and finds out again.
 pub fn open_at(at: impl AsFd, name: &Path, how: OFlag, path: &Named) -> Result<Opened> {
     let fd = openat(at, name, how | QUIET, Mode::empty()).map_err(|errno| Failure::errno(errno, path))?;
+    admit(fd, path)
+}
+
+/// Nothing but a stored, regular file, whatever was opened.
+pub fn admit(fd: OwnedFd, path: &Named) -> Result<Opened> {
     let stat = fstat(&fd).map_err(|errno| Failure::errno(errno, path))?;
     only_regular(&stat, path)?;
     only_stored(&fd, path)?;

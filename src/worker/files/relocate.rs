@@ -58,6 +58,9 @@ fn onto_itself(from: &Named, to: &Named) -> Result<Moved> {
 
 fn across(from: &Named, to: &Named, source: &FileStat, existing: Existing) -> Result<Moved> {
     let kind = open::kind(source);
+    if kind == Kind::Dir && is_mount_point(from, source) {
+        return Err(refused(Errno::EBUSY, from, to, existing));
+    }
     if kind == Kind::Dir {
         let message = format!(
             "`{from}` is a directory and `{to}` lies on another mount; only files move across: `run` `mv` instead"
@@ -79,6 +82,11 @@ fn across(from: &Named, to: &Named, source: &FileStat, existing: Existing) -> Re
     end.sync();
     start.sync();
     Ok(Moved { moved: true, copied: true })
+}
+
+/// The root, or the top of another filesystem than the directory above it.
+fn is_mount_point(path: &Named, found: &FileStat) -> bool {
+    lstat(&path.path().join("..")).is_ok_and(|above| above.st_dev != found.st_dev || same_file(&above, found))
 }
 
 fn copy(from: &Named, to: &Named, start: &Place, end: &Place, existing: Existing) -> Result<()> {
