@@ -13,3 +13,4 @@ pub mod policy;
 pub mod serve;
 pub mod sys;
 pub mod wire;
+pub mod worker;

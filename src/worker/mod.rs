@@ -1,0 +1,32 @@
+//! The worker's work: what a process inside the cell does for `fs_*` calls, as plain blocking functions.
+//!
+//! It runs under the walls of a command, so the kernel gives a tool and a shell the same verdict on the same path; here
+//! nothing is decided about what may be touched. It never imports the broker or the launcher, and knows no protocol:
+//! `ask` has the requests and answers, `perform` carries one out.
+
+pub mod ask;
+pub mod bytes;
+pub mod edit;
+pub mod failure;
+pub mod files;
+pub mod names;
+#[cfg(test)]
+mod tests;
+
+use ask::{Ask, Terms, Told};
+use failure::Result;
+use files::{directories, list, read, relocate, stat, write};
+
+/// Carries out one request. Calls may run at once in several threads; changes of one file follow each other.
+pub fn perform(terms: &Terms, ask: &Ask) -> Result<Told> {
+    match ask {
+        Ask::Read(ask) => read::read(terms, ask).map(Told::Read),
+        Ask::List(ask) => list::list(terms, ask).map(Told::List),
+        Ask::Stat(ask) => stat::about(terms, ask).map(Told::Stat),
+        Ask::Write(ask) => write::write(terms, ask).map(Told::Write),
+        Ask::Edit(ask) => edit::edit(terms, ask).map(Told::Edit),
+        Ask::Move(ask) => relocate::relocate(terms, ask).map(Told::Move),
+        Ask::MakeDir(ask) => directories::make(terms, ask).map(Told::MakeDir),
+        Ask::Restore(ask) => write::restore(terms, ask).map(Told::Restore),
+    }
+}
