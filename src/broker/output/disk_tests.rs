@@ -1,7 +1,7 @@
 //! What reaches the disk, what a kill leaves there, and what a disk that fails does to the rest.
 
 use super::reload::Remains;
-use super::tests::{Flaky, Model, Scratch, keep, output, plain, wait};
+use super::tests::{Flaky, Model, Scratch, keep, output, persist, plain, wait};
 use super::{Bounds, Log, Output, Overflow, Room, Scribe, Totals};
 use crate::broker::answer::Stream;
 use crate::broker::request::Filter;
@@ -19,10 +19,11 @@ fn reopen(scratch: &Scratch, known: Option<Totals>) -> Arc<Output> {
 #[test]
 fn every_byte_value_comes_back_and_the_file_is_private() {
     let scratch = Scratch::new("values");
-    let output = output(&scratch.0, keep(1 << 20), &Scribe::start().unwrap());
+    let scribe = Scribe::start().unwrap();
+    let output = output(&scratch.0, keep(1 << 20), &scribe);
     let values: Vec<u8> = (0..=255).collect();
     assert_eq!(output.append(Stream::Stdout, &values), Room::Left((512 << 10) - 256));
-    assert!(output.flush_small());
+    persist(&output);
     output.close();
     assert_eq!(output.bytes(0, 1000, ALL), (values.clone(), 256));
     assert_eq!(reopen(&scratch, None).bytes(0, 1000, ALL), (values, 256));
@@ -34,7 +35,8 @@ fn every_byte_value_comes_back_and_the_file_is_private() {
 #[test]
 fn a_flood_of_single_bytes_costs_little_more_than_its_bytes() {
     let scratch = Scratch::new("single");
-    let output = output(&scratch.0, keep(1 << 20), &Scribe::start().unwrap());
+    let scribe = Scribe::start().unwrap();
+    let output = output(&scratch.0, keep(1 << 20), &scribe);
     for _ in 0..100_000 {
         wait_for_room(&output);
         assert_ne!(output.append(Stream::Stdout, b"x"), Room::Exceeded);
@@ -53,7 +55,8 @@ fn wait_for_room(output: &Output) {
 #[test]
 fn two_streams_taking_turns_byte_by_byte_stay_bounded_and_what_goes_is_counted() {
     let scratch = Scratch::new("turns");
-    let output = output(&scratch.0, keep(64 << 10), &Scribe::start().unwrap());
+    let scribe = Scribe::start().unwrap();
+    let output = output(&scratch.0, keep(64 << 10), &scribe);
     for turn in 0..100_000 {
         wait_for_room(&output);
         let stream = if turn % 2 == 0 { Stream::Stdout } else { Stream::Stderr };
@@ -79,7 +82,7 @@ fn a_log_cut_at_any_byte_of_its_last_frame_yields_what_is_there() {
         [(Stream::Stdout, &b"first\nsecond"[..]), (Stream::Stderr, b"oh\nno\n"), (Stream::Stdout, b"a\nb\ncd")]
     {
         assert_ne!(output.append(stream, bytes), Room::Full);
-        assert!(output.flush_small());
+        persist(&output);
         model.append(stream, bytes);
     }
     let path = scratch.0.join("p_1.0.log");
@@ -104,12 +107,13 @@ fn a_log_cut_at_any_byte_of_its_last_frame_yields_what_is_there() {
 #[test]
 fn corrupt_bytes_anywhere_never_panic_and_never_show_more_than_was_written() {
     let scratch = Scratch::new("corrupt");
-    let output = output(&scratch.0, keep(1 << 20), &Scribe::start().unwrap());
+    let scribe = Scribe::start().unwrap();
+    let output = output(&scratch.0, keep(1 << 20), &scribe);
     for turn in 0..6 {
         let stream = if turn % 2 == 0 { Stream::Stdout } else { Stream::Stderr };
         assert_ne!(output.append(stream, b"some\nbytes"), Room::Full);
     }
-    assert!(output.flush_small());
+    persist(&output);
     let path = scratch.0.join("p_1.0.log");
     let whole = std::fs::read(&path).unwrap();
     for at in 0..whole.len() {
@@ -130,7 +134,8 @@ fn corrupt_bytes_anywhere_never_panic_and_never_show_more_than_was_written() {
 #[test]
 fn what_a_reply_shows_is_on_disk_when_flush_says_so() {
     let scratch = Scratch::new("flush");
-    let output = output(&scratch.0, keep(1 << 20), &Scribe::start().unwrap());
+    let scribe = Scribe::start().unwrap();
+    let output = output(&scratch.0, keep(1 << 20), &scribe);
     for turn in 1..200_u64 {
         assert_ne!(output.append(Stream::Stdout, b"tick\n"), Room::Full);
         if !output.flush_small() {
@@ -171,7 +176,7 @@ fn a_full_disk_keeps_the_newest_in_memory_and_heals() {
     flaky.is_full.store(false, Ordering::SeqCst);
     wait(async {
         while output.trouble().is_some() {
-            output.written.notified().await
+            output.written.notified().await;
         }
     });
     wait(output.persisted(u64::MAX));
@@ -191,7 +196,8 @@ fn a_full_disk_keeps_the_newest_in_memory_and_heals() {
 fn a_paused_output_takes_no_more_until_it_is_cleared() {
     let scratch = Scratch::new("pause");
     let bounds = Bounds { kept: 100, lines: None, overflow: Overflow::Pause };
-    let output = output(&scratch.0, bounds, &Scribe::start().unwrap());
+    let scribe = Scribe::start().unwrap();
+    let output = output(&scratch.0, bounds, &scribe);
     assert_eq!(output.append(Stream::Stdout, &[b'x'; 60]), Room::Left(40));
     assert_eq!(output.append(Stream::Stdout, &[b'x'; 40]), Room::Full);
     wait(output.persisted(100));
@@ -203,7 +209,7 @@ fn a_paused_output_takes_no_more_until_it_is_cleared() {
     assert_eq!(output.room(), 100);
     assert_eq!(output.totals().dropped_bytes, 100);
     assert_eq!(output.append(Stream::Stdout, b"later"), Room::Left(95));
-    assert!(output.flush_small());
+    persist(&output);
     assert_eq!(output.read(0, 1000, ALL).skipped, 100);
     assert_eq!(output.bytes(0, 1000, ALL), (b"later".to_vec(), 105));
     assert_eq!(reopen(&scratch, None).bytes(0, 1000, ALL), (b"later".to_vec(), 105));
@@ -213,7 +219,8 @@ fn a_paused_output_takes_no_more_until_it_is_cleared() {
 fn an_output_over_its_limit_is_judged_and_still_read() {
     let scratch = Scratch::new("kill");
     let bounds = Bounds { kept: 100, lines: None, overflow: Overflow::Kill };
-    let output = output(&scratch.0, bounds, &Scribe::start().unwrap());
+    let scribe = Scribe::start().unwrap();
+    let output = output(&scratch.0, bounds, &scribe);
     assert!(matches!(output.append(Stream::Stdout, &[b'x'; 100]), Room::Left(_)));
     assert_eq!(output.append(Stream::Stdout, b"y"), Room::Exceeded);
     assert_eq!((output.bytes(0, 1000, ALL).0.len(), output.totals().dropped_bytes), (101, 0));
@@ -222,9 +229,11 @@ fn an_output_over_its_limit_is_judged_and_still_read() {
 #[test]
 fn clearing_deletes_the_files() {
     let scratch = Scratch::new("clear");
-    let output = output(&scratch.0, keep(1 << 20), &Scribe::start().unwrap());
+    let scribe = Scribe::start().unwrap();
+    let output = output(&scratch.0, keep(1 << 20), &scribe);
     assert_ne!(output.append(Stream::Stdout, b"secret"), Room::Full);
-    assert!(output.flush_small() && scratch.bytes() > 0);
+    persist(&output);
+    assert!(scratch.bytes() > 0);
     output.clear();
     assert!(scratch.segments("p_1").is_empty());
     assert_eq!(output.bytes(0, 100, ALL), (Vec::new(), 6));
@@ -232,10 +241,11 @@ fn clearing_deletes_the_files() {
 
 #[test]
 fn waiting_for_a_change_ends_with_a_byte_and_with_the_end() {
-    let output = Output::new(keep(100), None, &Scribe::start().unwrap());
+    let scribe = Scribe::start().unwrap();
+    let output = Output::new(keep(100), None, &scribe);
     wait(async {
         let both = async { tokio::join!(output.changed(0), output.changed(0)) };
-        tokio::join!(both, async { drop(output.append(Stream::Stderr, b"!")) });
+        tokio::join!(both, async { assert_eq!(output.append(Stream::Stderr, b"!"), Room::Left(512 << 10)) });
         tokio::join!(output.changed(1), async { output.close() });
         let late = tokio::time::timeout(Duration::from_secs(60), output.changed(1000)).await;
         assert!(late.is_ok());

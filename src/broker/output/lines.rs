@@ -109,8 +109,11 @@ impl Output {
     pub fn tail_lines(&self, count: usize, filter: Filter, max: usize) -> Lines {
         let oldest = self.oldest();
         let total = self.held().tally.total;
+        if count == 0 {
+            return Lines { lines: Vec::new(), start: total, next: total };
+        }
         let mut reach = TAIL;
-        while count > 0 {
+        loop {
             let start = total.saturating_sub(reach).max(oldest);
             let found = self.window(start, total, filter, oldest);
             let is_all = start == oldest || reach > LOOK;
@@ -123,7 +126,6 @@ impl Output {
             }
             reach *= 4;
         }
-        Lines { lines: Vec::new(), start: total, next: total }
     }
 
     fn window(&self, start: u64, end: u64, filter: Filter, oldest: u64) -> Found {
@@ -195,9 +197,9 @@ struct Found {
 impl Found {
     /// Takes the lines of a run; says where to read on when there is no room for more.
     fn feed(&mut self, run: &Run, count: usize, max: usize) -> Option<u64> {
-        let mut number = run.line();
         let mut offset = run.offset();
-        for part in run.bytes().split_inclusive(|byte| *byte == b'\n') {
+        let parts = run.bytes().split_inclusive(|byte| *byte == b'\n');
+        for (number, part) in (run.line()..).zip(parts) {
             let is_new = self.lines.last().is_none_or(|last| last.number != number);
             if is_new && (self.lines.len() >= count || !self.lines.is_empty() && self.size + part.len() > max) {
                 return Some(offset);
@@ -215,7 +217,6 @@ impl Found {
                 return Some(offset + fits as u64);
             }
             offset += part.len() as u64;
-            number += 1;
         }
         None
     }

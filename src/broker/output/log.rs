@@ -133,7 +133,8 @@ impl Writer {
             kept: shape.window,
             lines: shape.lines.unwrap_or(0),
         };
-        let written = open.write(files, header, runs, most.saturating_sub(open.data));
+        let room = Room { data: most.saturating_sub(open.data), end: bytes_most };
+        let written = open.write(files, header, runs, room);
         self.open = Some(open);
         written
     }
@@ -173,6 +174,14 @@ impl Writer {
     }
 }
 
+/// What a file still takes, frame by frame.
+#[derive(Debug, Clone, Copy)]
+struct Room {
+    data: u64,
+    /// No frame begins behind this position.
+    end: u64,
+}
+
 /// Bytes on their way to the file: those of the runs themselves, and small ones gathered.
 enum Part {
     Gathered(Range<usize>),
@@ -207,7 +216,7 @@ impl Draft {
 }
 
 impl Open {
-    fn write(&mut self, files: &dyn Files, header: FileHeader, runs: &[Run], room: u64) -> io::Result<Batch> {
+    fn write(&mut self, files: &dyn Files, header: FileHeader, runs: &[Run], room: Room) -> io::Result<Batch> {
         let mut draft = Draft::default();
         let (start, mut last, lead) = self.lead(header, &runs[0], &mut draft);
         let lead_at = if lead.len() == size_of::<u32>() {
@@ -222,7 +231,7 @@ impl Open {
         let mut used = 0;
         for (index, run) in runs.iter().enumerate() {
             if index > 0 {
-                if data >= room {
+                if data >= room.data || at >= room.end {
                     break;
                 }
                 at = self.next_frame(header.key, run, at, &mut draft);

@@ -100,6 +100,11 @@ impl Output {
             if self.room() > 0 {
                 return;
             }
+            // Without the scribe, whoever waits writes.
+            let is_alone = self.scribe.as_ref().is_none_or(ScribeLine::has_ended);
+            if is_alone && self.try_turn(usize::MAX).is_some() && self.room() > 0 {
+                return;
+            }
             notified.await;
         }
     }

@@ -195,7 +195,7 @@ impl Scan<'_> {
         match held.segments.back_mut() {
             Some(last) if !is_first => last.end = until,
             _ => {
-                held.segments.push_back(Segment { number: self.number, first: header.offset, end: until, bytes: size })
+                held.segments.push_back(Segment { number: self.number, first: header.offset, end: until, bytes: size });
             }
         }
         let is_far = held.marks.back().is_none_or(|mark| header.offset - mark.offset >= MARK_EVERY);

@@ -79,6 +79,13 @@ pub(super) fn wait<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
 }
 
+/// Brings everything to disk as a reply does: at once, or when the scribe is at it, with the scribe.
+pub(in crate::broker) fn persist(output: &Output) {
+    if !output.flush_small() {
+        wait(output.persisted(u64::MAX));
+    }
+}
+
 /// Everything that was appended, in the simplest form.
 #[derive(Default, Clone)]
 pub(super) struct Model {

@@ -4,7 +4,7 @@ use super::journal::{self, Journal, Record, Told};
 use super::{Ended, Limits, Recovery, Started, State, new_id};
 use crate::broker::answer::{Reason, Stream};
 use crate::broker::output::folder::Folder;
-use crate::broker::output::tests::Scratch;
+use crate::broker::output::tests::{Scratch, persist};
 use crate::broker::output::{Bounds, Overflow, Scribe};
 use crate::broker::request::Filter;
 use std::path::PathBuf;
@@ -13,6 +13,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 const LIMITS: Limits = Limits { retention: Duration::from_secs(3600), max_bytes: 1 << 30 };
 const BOUNDS: Bounds = Bounds { kept: 1 << 20, lines: None, overflow: Overflow::DropOldest };
+
+/// Puts something strange where a journal was.
+type Swap = dyn Fn(&PathBuf);
 
 fn started(proc_id: &str) -> Started {
     Started {
@@ -50,7 +53,7 @@ fn live(state: &State, proc_id: &str, text: &[u8]) {
     let output = state.output(proc_id, BOUNDS, &scribe);
     state.started(started(proc_id)).unwrap();
     let _ = output.append(Stream::Stdout, text);
-    assert!(output.flush_small());
+    persist(&output);
     output.close();
     state.ended(ended(proc_id, text.len() as u64)).unwrap();
 }
@@ -86,7 +89,7 @@ fn the_next_broker_finds_processes_with_their_ends_and_output() {
     let output = state.output("p_open", BOUNDS, &scribe);
     state.started(started("p_open")).unwrap();
     let _ = output.append(Stream::Stderr, b"so far");
-    assert!(output.flush_small());
+    persist(&output);
     drop(state);
     let (_state, recovery) = open(&scratch, LIMITS);
     let expected = [("p_done", Some(Reason::Exit), b"all of it".to_vec()), ("p_open", None, b"so far".to_vec())];
@@ -154,7 +157,7 @@ fn what_is_strange_is_left_alone_with_a_warning() {
     let linked = |path: &PathBuf| std::os::unix::fs::symlink("/etc/passwd", path).unwrap();
     let fifo = |path: &PathBuf| nix::unistd::mkfifo(path, nix::sys::stat::Mode::S_IRWXU).unwrap();
     let directory = |path: &PathBuf| std::fs::create_dir(path).unwrap();
-    let swaps: [(&str, &dyn Fn(&PathBuf)); 5] =
+    let swaps: [(&str, &Swap); 5] =
         [("newer", &newer), ("other", &other), ("linked", &linked), ("fifo", &fifo), ("directory", &directory)];
     for (name, swap) in swaps {
         let scratch = Scratch::new(name);
