@@ -12,7 +12,8 @@ mod nearest;
 
 use super::ask::{Edit, Edited, Terms};
 use super::failure::{Code, Failure, Result};
-use super::files::change::{New, Old, change, check_hash, only_if};
+use super::files::change::{New, Old, change};
+use super::files::condition::{check_hash, only_if};
 use super::files::open::sha256;
 use super::names::Named;
 use crate::sys::Errno;

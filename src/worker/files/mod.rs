@@ -2,6 +2,7 @@
 //! more of one than the terms allow, and changes a file as a whole or not at all.
 
 pub mod change;
+pub mod condition;
 pub mod directories;
 pub mod draft;
 pub mod list;
@@ -11,5 +12,6 @@ pub mod place;
 pub mod read;
 pub mod relocate;
 pub mod stat;
+pub mod stored;
 pub mod text;
 pub mod write;

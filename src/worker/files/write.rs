@@ -1,6 +1,7 @@
 //! `fs_write` and `fs_restore`: a file's whole content, or more at its end.
 
-use super::change::{New, Old, change, check_hash, only_if};
+use super::change::{New, Old, change};
+use super::condition::{check_hash, only_if};
 use super::directories::Parents;
 use crate::worker::ask::{Restore, Terms, Write, Written};
 use crate::worker::failure::{Code, Failure, Result};
