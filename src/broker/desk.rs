@@ -9,7 +9,7 @@ use super::refused::{Code, Refused};
 use crate::path::CellPath;
 use crate::plan::command;
 use crate::policy::Policy;
-use crate::worker::ask::{Ask, Order, Reply, Terms, Told};
+use crate::worker::ask::{Order, Reply, Terms, Told, Work};
 use crate::worker::failure::Failure;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -59,9 +59,9 @@ impl Drop for Worker {
 
 impl Broker {
     /// Has the worker do something, and waits for its answer.
-    pub async fn work(&self, ask: Ask) -> Result<Told, Refused> {
+    pub async fn work(&self, work: Work) -> Result<Told, Refused> {
         let id = self.desk.next.fetch_add(1, Ordering::Relaxed);
-        let order = frame(&Order { id, ask })?;
+        let order = frame(&Order { id, work })?;
         let told = {
             let mut worker = self.desk.worker.lock().await;
             if worker.as_ref().is_none_or(|worker| worker.listener.is_finished()) {

@@ -9,6 +9,7 @@ mod beginning;
 pub mod capture;
 pub mod cell;
 pub mod config;
+mod desk;
 mod ends;
 mod face;
 pub mod fault;
@@ -42,6 +43,7 @@ pub use stop::Removal;
 
 use crate::launch::Launcher;
 use crate::policy::{Policy, Tools};
+use desk::Desk;
 use home::Home;
 use managed::Managed;
 use output::Scribe;
@@ -76,6 +78,7 @@ pub struct Broker {
     sessions: Sessions,
     state: State,
     scribe: Scribe,
+    desk: Desk,
     started: Instant,
 }
 
@@ -104,6 +107,7 @@ impl Broker {
             sessions: Sessions::default(),
             state,
             scribe: Scribe::start()?,
+            desk: Desk::default(),
             started: Instant::now(),
         });
         for recovered in recovery.processes {

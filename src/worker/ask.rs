@@ -2,6 +2,7 @@
 //!
 //! Bytes travel as base64, times as milliseconds since 1970, paths as text in the spelling of `names`.
 
+use super::search;
 use crate::path::CellPath;
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +23,26 @@ pub struct Terms {
     pub reply_bytes: u64,
 }
 
+/// One request, with a number that its answer bears.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Order {
+    pub id: u64,
+    pub work: Work,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Work {
+    Files(Ask),
+    Search(SearchAsk),
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Reply {
+    pub id: u64,
+    pub told: Result<Told, Failure>,
+}
+
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ask {
@@ -35,6 +56,15 @@ pub enum Ask {
     Restore(Restore),
 }
 
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SearchAsk {
+    Start(search::Request),
+    More(SearchMore),
+    Stop(String),
+    List,
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Told {
@@ -46,6 +76,9 @@ pub enum Told {
     Move(Moved),
     MakeDir(MadeDir),
     Restore(Written),
+    SearchPage(search::Page),
+    SearchStopped(bool),
+    SearchList(Vec<search::Summary>),
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -297,4 +330,14 @@ pub struct Restore {
     #[serde(with = "super::bytes")]
     pub content: Vec<u8>,
     pub mode: u32,
+}
+
+/// The next page of a search.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SearchMore {
+    pub search_id: String,
+    pub offset: u64,
+    pub limit: Option<u64>,
+    pub wait_ms: u64,
 }

@@ -19,6 +19,7 @@ pub enum Code {
     TooLarge,
     Conflict,
     EditNoMatch,
+    SearchNotFound,
     IoError,
 }
 
@@ -34,6 +35,7 @@ impl Code {
             Code::TooLarge => "TOO_LARGE",
             Code::Conflict => "CONFLICT",
             Code::EditNoMatch => "EDIT_NO_MATCH",
+            Code::SearchNotFound => "SEARCH_NOT_FOUND",
             Code::IoError => "IO_ERROR",
         }
     }
