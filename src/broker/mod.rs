@@ -4,6 +4,7 @@
 //! them, `session` and `config` with what surrounds them. What is asked and answered is in `request` and `answer`.
 
 pub mod answer;
+pub mod backup;
 mod begin;
 mod beginning;
 pub mod capture;
@@ -13,6 +14,7 @@ mod desk;
 mod ends;
 mod face;
 pub mod fault;
+pub mod files;
 mod health;
 mod home;
 mod input;
@@ -43,7 +45,9 @@ pub use stop::Removal;
 
 use crate::launch::Launcher;
 use crate::policy::{Policy, Tools};
+use backup::Backups;
 use desk::Desk;
+use files::Places;
 use home::Home;
 use managed::Managed;
 use output::Scribe;
@@ -53,7 +57,7 @@ use session::Sessions;
 use state::State;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Called with all bytes so far and the newest of them, at most [`PROGRESS_PAUSE`] often.
 pub type Progress = dyn Fn(u64, &[u8]) + Send + Sync;
@@ -79,6 +83,8 @@ pub struct Broker {
     state: State,
     scribe: Scribe,
     desk: Desk,
+    backups: Arc<Backups>,
+    places: Places,
     started: Instant,
 }
 
@@ -96,6 +102,8 @@ impl Broker {
             tracing::warn!("output is kept in memory only: {why}");
             State::nowhere(why, limits)
         });
+        let bounds = backup::Limits::of(limits.retention, limits.max_bytes);
+        let backups = Arc::new(Backups::new(state.directory(), bounds));
         let recovery = state.recover();
         recovery.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         let broker = Arc::new(Broker {
@@ -108,6 +116,8 @@ impl Broker {
             state,
             scribe: Scribe::start()?,
             desk: Desk::default(),
+            backups,
+            places: Places::default(),
             started: Instant::now(),
         });
         for recovered in recovery.processes {
@@ -164,6 +174,8 @@ impl Broker {
         for id in self.state.sweep(Instant::now()).proc_ids {
             self.registry.remove(&id);
         }
+        let backups = Arc::clone(&self.backups);
+        tokio::task::spawn_blocking(move || backups.sweep(SystemTime::now()));
     }
 
     /// A record that could not be written waits for the next one; `health` says so.

@@ -21,6 +21,11 @@ pub struct Terms {
     pub max_file_bytes: u64,
     /// Of the content in one reply, as JSON text.
     pub reply_bytes: u64,
+    /// Of replaced content that a reply brings back; what is larger is not backed up.
+    pub backup_bytes: u64,
+    /// What the policy hides: no request is begun while one of these lies bare.
+    #[serde(default)]
+    pub hidden: Vec<CellPath>,
 }
 
 /// One request, with a number that its answer bears.
@@ -40,7 +45,16 @@ pub enum Work {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Reply {
     pub id: u64,
-    pub told: Result<Told, Failure>,
+    pub answer: Answer,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    Told(Told),
+    Failed(Failure),
+    /// Nothing was done: something hidden was replaced on the host and lies bare. A new process covers it again.
+    Bare,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -96,6 +110,8 @@ pub struct Read {
     /// Bytes of the file, of each file.
     pub max_bytes: Option<u64>,
     pub encoding: Encoding,
+    /// Of the content of all files, as JSON text; absent: as much as the terms allow.
+    pub reply_bytes: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -246,7 +262,7 @@ pub struct Written {
 pub struct Previous {
     pub size: u64,
     pub mode: u32,
-    /// Absent when larger than `max_file_bytes` or not readable: there is nothing to restore from.
+    /// Absent when larger than `max_file_bytes` or `backup_bytes`, or not readable: there is nothing to restore from.
     #[serde(with = "super::bytes::optional", default)]
     pub content: Option<Vec<u8>>,
 }

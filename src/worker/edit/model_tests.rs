@@ -142,8 +142,14 @@ fn encoded(text: &str, form: usize) -> Vec<u8> {
 
 #[test]
 fn any_edits_of_any_text_give_what_the_model_gives() {
-    let terms =
-        Terms { workspace: CellPath::new("/"), roots: Vec::new(), max_file_bytes: 1 << 20, reply_bytes: 1 << 20 };
+    let terms = Terms {
+        workspace: CellPath::new("/"),
+        roots: Vec::new(),
+        max_file_bytes: 1 << 20,
+        reply_bytes: 1 << 20,
+        backup_bytes: 1 << 20,
+        hidden: Vec::new(),
+    };
     let path = Named::parse("file", &terms).expect("a path");
     let mut agreed = [0, 0];
     for seed in 0..CASES {

@@ -39,7 +39,7 @@ enum From {
 pub fn read(terms: &Terms, ask: &Read) -> Result<Vec<ReadFile>> {
     let from = from(ask)?;
     let most = usize::try_from(ask.max_bytes.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
-    let mut room = usize::try_from(terms.reply_bytes).unwrap_or(usize::MAX);
+    let mut room = usize::try_from(ask.reply_bytes.unwrap_or(u64::MAX).min(terms.reply_bytes)).unwrap_or(usize::MAX);
     let mut effort = Effort::of_one_call(terms);
     let mut one = |text: &str| {
         let wanted = Wanted { from, most: most.max(LONGEST_CHARACTER), room, encoding: ask.encoding };

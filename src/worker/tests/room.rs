@@ -27,7 +27,14 @@ impl Room {
     pub fn at(dir: PathBuf) -> Room {
         fs::create_dir_all(&dir).expect("a directory for the test");
         let workspace = CellPath::new(&dir);
-        let terms = Terms { workspace, roots: Vec::new(), max_file_bytes: 1 << 20, reply_bytes: 1 << 20 };
+        let terms = Terms {
+            workspace,
+            roots: Vec::new(),
+            max_file_bytes: 1 << 20,
+            reply_bytes: 1 << 20,
+            backup_bytes: 1 << 20,
+            hidden: Vec::new(),
+        };
         Room { dir, terms }
     }
 
