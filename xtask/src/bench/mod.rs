@@ -1,17 +1,19 @@
-//! `cargo xtask bench launch`: what a start costs, against a plain spawn and against bubblewrap.
+//! `cargo xtask bench launch`: what a start costs, against a plain spawn and against bubblewrap; `bench files` is in
+//! `files`.
 //!
 //! Contenders are measured in turn inside one run, because machines drift: only ratios from the
 //! same minutes mean anything. Measured as root and as an ordinary user, in release builds, from a
 //! staged copy; `bench-here` is the part that runs there.
 
 mod contenders;
+mod files;
 mod measure;
 mod ours;
 mod stats;
 
 use crate::identity::{Identity, Who};
 use crate::packages;
-use crate::shell::{About, Result, SYSTEM_PATH, cargo, is_root, repo, run as run_command};
+use crate::shell::{About, Result, SYSTEM_PATH, cargo, find_program, is_root, repo, run as run_command};
 use crate::turn;
 use measure::{Pace, latency, throughput};
 use std::ffi::OsString;
@@ -19,7 +21,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub const USAGE: &str = "bench launch [--rounds N]   starts of /bin/true: plain, bubblewrap, stockade";
+pub const USAGE: &str = "bench launch [--rounds N] | files   starts of /bin/true: plain, bubblewrap, stockade; or \
+                         searches and reads against rg and cat";
 
 /// Starts of each contender in the tight loop; after idle a tenth of it.
 const ROUNDS: usize = 1000;
@@ -33,18 +36,23 @@ const BURST: Duration = Duration::from_secs(3);
 
 /// Builds, stages, and measures as each identity we can be.
 pub fn run(words: &[String]) -> Result {
-    let rounds = match words {
-        [what] if what == "launch" => ROUNDS,
+    let (what, rounds) = match words {
+        [what] if what == "launch" || what == "files" => (what, ROUNDS),
         [what, flag, number] if what == "launch" && flag == "--rounds" => {
-            number.parse().about("`--rounds` wants a number")?
+            (what, number.parse().about("`--rounds` wants a number")?)
         }
         _ => return Err(format!("usage: {USAGE}")),
     };
     packages::ensure()?;
+    if what == "files" && find_program("rg").is_none() {
+        // Nothing else needs it, so it is not among the packages of the tests.
+        packages::install(&["ripgrep"]).unwrap_or_else(|reason| println!("ripgrep is not installed: {reason}"));
+    }
     let build = ["build", "--release", "--workspace", "--bins"];
     run_command(cargo().args(build))?;
     let _turn = turn::take()?;
     let stage = Stage::make()?;
+    files::write_policies(&stage.dir)?;
     let mut identities = Vec::new();
     if is_root() {
         identities.push(Identity::root());
@@ -55,7 +63,7 @@ pub fn run(words: &[String]) -> Result {
     for identity in &identities {
         println!("\n## as {}", identity.who);
         let mut command = identity.command(&stage.environment(identity)?, &stage.dir.join("xtask"));
-        command.args(["bench-here", "launch", &rounds.to_string()]);
+        command.args(["bench-here", what, &rounds.to_string()]);
         run_command(command.current_dir(stage.workspace(identity.who)))?;
     }
     Ok(())
@@ -63,9 +71,12 @@ pub fn run(words: &[String]) -> Result {
 
 /// The measuring itself, as whoever we are now, in a directory that may be written.
 pub fn run_here(words: &[String]) -> Result {
-    let [_, rounds] = words else {
+    let [what, rounds] = words else {
         return Err("bench-here is not for people".into());
     };
+    if what == "files" {
+        return files::run_here();
+    }
     let rounds: usize = rounds.parse().about("rounds")?;
     let workspace = std::env::current_dir().about("the workspace")?;
     let contenders = contenders::all(&workspace);
@@ -104,12 +115,14 @@ impl Stage {
     fn environment(&self, identity: &Identity) -> Result<Vec<(String, OsString)>> {
         let workspace = self.workspace(identity.who);
         identity.make_directory(&workspace)?;
-        Ok(vec![
+        let tree = files::tree().map(|tree| (files::TREE.to_owned(), tree.into()));
+        let fixed = vec![
             ("PATH".into(), SYSTEM_PATH.into()),
             // Not the workspace: stockade refuses a home directory as one.
             ("HOME".into(), self.dir.join("home").into()),
             ("STOCKADE_BIN".into(), self.dir.join("stockade").into()),
-        ])
+        ];
+        Ok(fixed.into_iter().chain(tree).collect())
     }
 }
 
