@@ -5,11 +5,11 @@
 
 use std::process::ExitCode;
 use stockade::sys::words;
-use stockade::{cli, launch};
+use stockade::{cli, launch, worker};
 
 fn main() -> ExitCode {
     let first = words::argument(1).map_or(&b""[..], |word| word.to_bytes());
     let rest = (2..).map_while(words::argument).map(|word| word.to_bytes());
-    let launcher = if cli::needs_launcher(first, rest) { launch::start(drop).ok() } else { None };
+    let launcher = if cli::needs_launcher(first, rest) { launch::start(worker::serve::serve).ok() } else { None };
     ExitCode::from(cli::main(launcher))
 }

@@ -281,9 +281,12 @@ impl Ready {
         }
         match socket::receive(self.door.as_raw_fd(), &mut bytes, &mut []) {
             Ok((0, _)) => self.trouble(),
-            Ok((got, _)) => {
-                Some(Report::from_bytes(&bytes[..got]).map_or_else(|| Trouble::lost("the process"), Into::into))
-            }
+            Ok((got, _)) => match Report::from_bytes(&bytes[..got]) {
+                // A worker says so, because it does not exec.
+                Some(Report { stage: 0, .. }) => None,
+                Some(report) => Some(report.into()),
+                None => Some(Trouble::lost("the process")),
+            },
             Err(_) => Some(Trouble::lost("the process")),
         }
     }

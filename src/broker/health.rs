@@ -38,7 +38,11 @@ impl Broker {
             Some(Ok(walls)) => {
                 let word = |stands| if stands { "enforced" } else { "not enforced" };
                 Value::Object(
-                    walls.0.iter().map(|(name, stands)| ((*name).into(), word(*stands).into())).collect::<Map<_, _>>(),
+                    walls
+                        .standing
+                        .iter()
+                        .map(|(name, stands)| ((*name).into(), word(*stands).into()))
+                        .collect::<Map<_, _>>(),
                 )
             }
         }

@@ -5,6 +5,7 @@ use super::pool::Pool;
 use super::refused::Refused;
 use crate::host::{Host, System};
 use crate::launch::Launcher;
+use crate::path::CellPath;
 use crate::plan;
 use crate::plan::refusal::{Refusal, Wall};
 use crate::policy::Policy;
@@ -14,16 +15,21 @@ use tokio::sync::watch;
 #[derive(Debug)]
 pub struct Home(watch::Receiver<Making>);
 
+/// What is to be known of a cell that was made.
+#[derive(Debug, Clone)]
+pub struct Walls {
+    /// Those that stand, by name.
+    pub standing: Vec<(&'static str, bool)>,
+    /// The paths that are covered in it.
+    pub hidden: Vec<CellPath>,
+}
+
 #[derive(Debug, Clone)]
 enum Making {
     Underway,
-    Made(Arc<Pool>, Walls),
+    Made(Arc<Pool>, Arc<Walls>),
     Failed(Refused),
 }
-
-/// The walls that stand, by name.
-#[derive(Debug, Clone)]
-pub struct Walls(pub Vec<(&'static str, bool)>);
 
 impl Home {
     pub fn make(policy: Policy, launcher: Launcher) -> Home {
@@ -32,7 +38,7 @@ impl Home {
         tokio::spawn(async move {
             let made = match making.await {
                 Ok(Ok((cell, walls))) => match Pool::new(cell) {
-                    Ok(pool) => Making::Made(Arc::new(pool), walls),
+                    Ok(pool) => Making::Made(Arc::new(pool), Arc::new(walls)),
                     Err(error) => Making::Failed(unavailable(&error.to_string())),
                 },
                 Ok(Err(refused)) => Making::Failed(refused),
@@ -61,10 +67,10 @@ impl Home {
     }
 
     /// What stands, or why nothing does; `None` while it is being made.
-    pub fn walls(&self) -> Option<Result<Walls, Refused>> {
+    pub fn walls(&self) -> Option<Result<Arc<Walls>, Refused>> {
         match &*self.0.borrow() {
             Making::Underway => None,
-            Making::Made(_, walls) => Some(Ok(walls.clone())),
+            Making::Made(_, walls) => Some(Ok(Arc::clone(walls))),
             Making::Failed(refused) => Some(Err(refused.clone())),
         }
     }
@@ -80,12 +86,13 @@ impl Home {
 fn make(policy: &Policy, launcher: Launcher) -> Result<(Cell, Walls), Refused> {
     let system = System::look(&plan::question(policy)).map_err(Refusal::from)?;
     let plan = plan::make_cell(policy, &Host::probe(), &system)?;
-    let walls = Walls(vec![
+    let standing = vec![
         (Wall::Namespaces.name(), true),
         (Wall::Landlock.name(), plan.landlock.is_some()),
         (Wall::Seccomp.name(), plan.filter.is_some()),
         (Wall::Cgroups.name(), plan.groups.is_some()),
-    ]);
+    ];
+    let walls = Walls { standing, hidden: plan.hidden().cloned().collect() };
     Ok((Cell::make(launcher, plan)?, walls))
 }
 

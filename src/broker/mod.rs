@@ -5,6 +5,7 @@
 
 pub mod answer;
 pub mod audit;
+pub mod backup;
 mod begin;
 mod beginning;
 pub mod books;
@@ -12,9 +13,11 @@ pub mod capture;
 pub mod cell;
 pub mod config;
 pub mod control;
+mod desk;
 mod ends;
 mod face;
 pub mod fault;
+pub mod files;
 mod health;
 mod home;
 mod input;
@@ -48,6 +51,9 @@ pub use stop::Removal;
 use crate::launch::Launcher;
 use crate::policy::{Policy, Tools};
 use books::Books;
+use backup::Backups;
+use desk::Desk;
+use files::Places;
 use home::Home;
 use managed::Managed;
 use output::Scribe;
@@ -57,7 +63,7 @@ use session::Sessions;
 use state::State;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Called with all bytes so far and the newest of them, at most [`PROGRESS_PAUSE`] often.
 pub type Progress = dyn Fn(u64, &[u8]) + Send + Sync;
@@ -83,6 +89,9 @@ pub struct Broker {
     state: State,
     scribe: Scribe,
     books: Books,
+    desk: Desk,
+    backups: Arc<Backups>,
+    places: Places,
     started: Instant,
     /// Why the operator cannot look in.
     control_trouble: Option<String>,
@@ -102,6 +111,8 @@ impl Broker {
             tracing::warn!("output is kept in memory only: {why}");
             State::nowhere(why, limits)
         });
+        let bounds = backup::Limits::of(limits.retention, limits.max_bytes);
+        let backups = Arc::new(Backups::new(state.directory(), bounds));
         let recovery = state.recover();
         recovery.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         let books = Books::open(&base.join(&policy.agent), &policy, &operator);
@@ -120,6 +131,9 @@ impl Broker {
             state,
             scribe: Scribe::start()?,
             books,
+            desk: Desk::default(),
+            backups,
+            places: Places::default(),
             started: Instant::now(),
         });
         for recovered in recovery.processes {
@@ -144,7 +158,7 @@ impl Broker {
     /// Writes down a call, with the walls that stood.
     pub fn book(&self, mut call: audit::Call) {
         if let Some(Ok(walls)) = self.home.walls() {
-            call.enforcement = walls.0.iter().filter(|(_, stands)| *stands).map(|(name, _)| *name).collect();
+            call.enforcement = walls.standing.iter().filter(|(_, stands)| *stands).map(|(name, _)| *name).collect();
         }
         self.books.enter(call);
     }
@@ -191,6 +205,8 @@ impl Broker {
         for id in self.state.sweep(Instant::now()).proc_ids {
             self.registry.remove(&id);
         }
+        let backups = Arc::clone(&self.backups);
+        tokio::task::spawn_blocking(move || backups.sweep(SystemTime::now()));
     }
 
     /// What ended longer ago than it is to be shown is not shown; what was written stays until retention ends.

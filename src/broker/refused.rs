@@ -4,6 +4,7 @@ use super::fault::Trouble;
 use crate::plan::refusal::Refusal;
 use crate::sys::Errno;
 use crate::wire::Stage;
+use crate::worker::failure::{self as worker, Failure};
 use serde_json::{Map, Value};
 use std::fmt;
 
@@ -128,6 +129,26 @@ impl From<Trouble> for Refused {
                 Refused::new(Code::SandboxUnavailable, format!("{trouble}{hint}"))
             }
         }
+    }
+}
+
+/// The worker's codes are a part of ours.
+impl From<Failure> for Refused {
+    fn from(failure: Failure) -> Self {
+        let code = match failure.code {
+            worker::Code::InvalidArgument => Code::InvalidArgument,
+            worker::Code::PathNotAllowed => Code::PathNotAllowed,
+            worker::Code::LimitExceeded => Code::LimitExceeded,
+            worker::Code::NotFound => Code::NotFound,
+            worker::Code::AlreadyExists => Code::AlreadyExists,
+            worker::Code::NotAFile => Code::NotAFile,
+            worker::Code::TooLarge => Code::TooLarge,
+            worker::Code::Conflict => Code::Conflict,
+            worker::Code::EditNoMatch => Code::EditNoMatch,
+            worker::Code::SearchNotFound => Code::SearchNotFound,
+            worker::Code::IoError => Code::IoError,
+        };
+        Refused { code, message: failure.message, details: failure.details }
     }
 }
 

@@ -10,13 +10,12 @@ use super::maker::{FromMaker, Maker};
 use super::mounts::{self, Detached, RootId};
 use super::proc::{MaskKind, ProcMask};
 use crate::path::CellPath;
-use crate::plan::cell::{Absent, CellPlan, Identity, MaskHolds, Origin, Ownership, Rlimit, Step, SupplementaryGroups};
+use crate::plan::cell::{CellPlan, Identity, Origin, Ownership, Rlimit, Step, SupplementaryGroups};
 use crate::sys::mount::Depth;
 use crate::sys::process::{CloneRequest, Side, clone_copy, reap};
 use crate::sys::seccomp::Instruction;
 use crate::sys::{descriptor, landlock, mount, process, socket};
 use crate::wire::Stage;
-use std::ffi::CString;
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
@@ -72,15 +71,6 @@ pub fn make<T>(plan: &CellPlan, spare: Option<Maker>, meanwhile: impl FnOnce() -
 fn proc_mask(path: &CellPath) -> ProcMask {
     let kind = if path.as_path().is_dir() { MaskKind::Directory } else { MaskKind::File };
     ProcMask { path: path.to_c(), kind }
-}
-
-/// Those that a rule of the policy covers whole. What has grants below it is a tree of its own.
-fn hidden(plan: &CellPlan) -> Vec<CString> {
-    let covered = |step: &Step| match step {
-        Step::Mask { at, holds: MaskHolds::Nothing, absent: Absent::Refused } => Some(at.to_c()),
-        _ => None,
-    };
-    plan.steps.iter().filter_map(covered).collect()
 }
 
 /// Only real root may map the ids of a mount, so the launcher opens such roots and hands them to the maker.
@@ -159,7 +149,7 @@ fn collect(plan: &CellPlan, maker: &Maker) -> Result<Cell> {
         root,
         identity: plan.identity,
         proc_masks: plan.proc_masks.iter().map(proc_mask).collect(),
-        hidden: Hidden { paths: hidden(plan), device: root.0 },
+        hidden: Hidden { paths: plan.hidden().map(CellPath::to_c).collect(), device: root.0 },
         rlimits: plan.rlimits.clone(),
         landlock: plan.landlock.as_ref().map(|l| Ruleset {
             abi: l.abi,

@@ -124,8 +124,9 @@ fn carry_out(order: &mut Order) -> (Stage, Errno) {
 /// of programs needs no exception for it. From here on memory may be asked for: PID 1 stands still until we end, and
 /// nobody else shares it.
 fn work() -> (Stage, Errno) {
-    // Hanging up says that all is well.
-    if let Err(errno) = descriptor::close_range(DOOR as u32, DOOR as u32) {
+    // PID 1 holds the door open as long as it stands still, so hanging up would tell nobody that all is well.
+    let said = socket::send(DOOR, &Report { stage: 0, errno: 0 }.to_bytes(), &[]);
+    if let Err(errno) = said.and_then(|_| descriptor::close_range(DOOR as u32, DOOR as u32)) {
         return (Stage::Stdio, errno);
     }
     let _ = process::name(c"stockade-work");

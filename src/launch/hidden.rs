@@ -6,7 +6,7 @@
 
 use crate::sys::mount::{self, Depth};
 use crate::sys::{Errno, descriptor};
-use nix::sys::stat::{FileStat, SFlag, lstat};
+use nix::sys::stat::SFlag;
 use std::ffi::CString;
 use std::mem::ManuallyDrop;
 use std::os::fd::AsFd;
@@ -24,7 +24,7 @@ impl Hidden {
     /// Descriptors are left open on purpose; the seal closes all of them at once.
     pub fn cover_again(&self) -> Result<(), Errno> {
         for path in &self.paths {
-            let Some(found) = self.bare(path)? else { continue };
+            let Some(found) = mount::bare(path, self.device)? else { continue };
             let is_directory = found.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFDIR.bits();
             let source = if is_directory { c"/mnt" } else { c"/dev/null" };
             let source = ManuallyDrop::new(descriptor::open(source, libc::O_PATH)?);
@@ -38,22 +38,10 @@ impl Hidden {
     /// Whether everything is still covered.
     pub fn look(&self) -> Result<(), Errno> {
         for path in &self.paths {
-            if self.bare(path)?.is_some() {
+            if mount::bare(path, self.device)?.is_some() {
                 return Err(Errno::ESTALE);
             }
         }
         Ok(())
-    }
-
-    fn bare(&self, path: &CString) -> Result<Option<FileStat>, Errno> {
-        match lstat(path.as_c_str()) {
-            Ok(found) if found.st_dev == self.device => Ok(None),
-            // What covers it when it was covered again: the null device, or the empty directory of the root above.
-            Ok(found) if found.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFCHR.bits() => Ok(None),
-            Ok(found) => Ok(Some(found)),
-            // Nothing is there, or cannot be reached.
-            Err(Errno::ENOENT | Errno::ENOTDIR | Errno::EACCES) => Ok(None),
-            Err(errno) => Err(errno),
-        }
     }
 }

@@ -185,7 +185,7 @@ fn tool(
     let annotations = ToolAnnotations::new()
         .read_only(all(|effect| effect == Effect::Reads))
         .destructive(!all(|effect| matches!(effect, Effect::Reads | Effect::Sets | Effect::Adds)))
-        .idempotent(all(|effect| !matches!(effect, Effect::Runs | Effect::Disturbs | Effect::Adds)))
+        .idempotent(all(|effect| !matches!(effect, Effect::Runs | Effect::Disturbs | Effect::Adds | Effect::Changes)))
         .open_world(reach == Reach::World && !all(|effect| effect != Effect::Runs));
     Tool::new(name, about, Arc::new(input)).with_raw_output_schema(Arc::new(output)).with_annotations(annotations)
 }
@@ -202,6 +202,9 @@ fn publish(schema: &mut Object) {
         for property in properties.values_mut().filter_map(Value::as_object_mut) {
             for word in ["maxLength", "minLength", "maxItems", "maxProperties", "pattern"] {
                 property.remove(word);
+            }
+            if let Some(Value::Object(items)) = property.get_mut("items") {
+                publish(items);
             }
             // Beyond what a JSON number holds exactly there is nothing to be bounded.
             if property.get("maximum").and_then(Value::as_u64).is_some_and(|most| most >= 1 << 53) {

@@ -26,6 +26,14 @@ pub struct CellPlan {
 }
 
 impl CellPlan {
+    /// The paths that a rule of the policy covers whole. What has grants below it is a tree of its own.
+    pub fn hidden(&self) -> impl Iterator<Item = &CellPath> {
+        self.steps.iter().filter_map(|step| match step {
+            Step::Mask { at, holds: MaskHolds::Nothing, absent: Absent::Refused } => Some(at),
+            _ => None,
+        })
+    }
+
     /// The walls that this plan goes without, by the names of `[enforcement]`.
     #[must_use]
     pub fn missing_walls(&self) -> Vec<&'static str> {

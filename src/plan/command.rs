@@ -69,6 +69,12 @@ pub fn plan(policy: &Policy, request: &Request, operator: &[(String, String)]) -
     })
 }
 
+/// The process that does file and search work: it executes nothing, and knows nothing of the operator's environment.
+pub fn worker(policy: &Policy) -> Result<CommandPlan, Refusal> {
+    let cwd = directory(policy, &policy.workspace)?;
+    Ok(CommandPlan { candidates: Vec::new(), argv: Vec::new(), env: Vec::new(), cwd, task: Task::Work })
+}
+
 /// Where commands start that name no directory, when a session's defaults are these.
 pub fn defaults(policy: &Policy, cwd: Option<&Path>, env: &[(String, String)]) -> Result<CellPath, Refusal> {
     check_variables(env)?;

@@ -5,6 +5,7 @@
 //! so they may run between clone and exec.
 #![expect(unsafe_code, reason = "system calls that have no safe wrapper live here and nowhere else")]
 
+pub mod attributes;
 pub mod descriptor;
 pub mod identity;
 pub mod landlock;

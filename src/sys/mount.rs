@@ -3,6 +3,7 @@
 //! Descriptors instead of paths: what was opened is what is mounted, whatever is renamed meanwhile.
 
 use super::{Errno, Result, check};
+use nix::sys::stat::{FileStat, SFlag, lstat};
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
@@ -27,6 +28,19 @@ const FSCONFIG_CMD_CREATE: libc::c_uint = 6;
 pub enum Depth {
     Recursive,
     Single,
+}
+
+/// What lies bare at a path that was covered by something on `device` or by the null device; `None` while it is covered,
+/// or when nothing is there. Child-safe.
+pub fn bare(path: &CStr, device: u64) -> Result<Option<FileStat>> {
+    match lstat(path) {
+        Ok(found) if found.st_dev == device => Ok(None),
+        Ok(found) if found.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFCHR.bits() => Ok(None),
+        Ok(found) => Ok(Some(found)),
+        // Nothing is there, or cannot be reached.
+        Err(Errno::ENOENT | Errno::ENOTDIR | Errno::EACCES) => Ok(None),
+        Err(errno) => Err(errno),
+    }
 }
 
 fn owned(returned: libc::c_long) -> Result<OwnedFd> {

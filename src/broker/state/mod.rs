@@ -124,6 +124,12 @@ impl State {
         State { place, reason, limits, known, deleted: Mutex::default() }
     }
 
+    /// The agent's directory, or why there is none.
+    pub fn directory(&self) -> Result<PathBuf, String> {
+        let missing = || self.reason.clone().unwrap_or_default();
+        self.place.as_ref().map(|place| place.agent.path.clone()).ok_or_else(missing)
+    }
+
     /// The output of a process that is about to start.
     pub fn output(&self, proc_id: &str, bounds: Bounds, scribe: &Scribe) -> Arc<Output> {
         let log = self.place.as_ref().map(|place| Log::new(Arc::clone(&place.own.folder), proc_id));

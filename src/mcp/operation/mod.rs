@@ -6,10 +6,12 @@
 mod command;
 mod config;
 mod ending;
+mod fs;
 mod list;
 mod process;
 mod read;
 mod run;
+mod search;
 mod send;
 mod session;
 mod start;
@@ -45,6 +47,18 @@ pub fn table() -> Vec<Row> {
         Row::of::<session::Open>(),
         Row::of::<session::List>(),
         Row::of::<session::Close>(),
+        Row::of::<fs::ReadFiles>(),
+        Row::of::<fs::ListFiles>(),
+        Row::of::<fs::StatFile>(),
+        Row::of::<fs::WriteFile>(),
+        Row::of::<fs::EditFile>(),
+        Row::of::<fs::MoveFile>(),
+        Row::of::<fs::MakeDirectory>(),
+        Row::of::<fs::RestoreFile>(),
+        Row::of::<search::Start>(),
+        Row::of::<search::More>(),
+        Row::of::<search::Stop>(),
+        Row::of::<search::List>(),
         Row::of::<config::Get>(),
         Row::of::<config::Set>(),
         Row::of::<config::Health>(),
@@ -85,18 +99,30 @@ pub enum Family {
     Run,
     Process,
     Session,
+    Files,
+    Search,
     Config,
     Telemetry,
 }
 
 impl Family {
-    pub const ALL: [Family; 5] = [Family::Run, Family::Process, Family::Session, Family::Config, Family::Telemetry];
+    pub const ALL: [Family; 7] = [
+        Family::Run,
+        Family::Process,
+        Family::Session,
+        Family::Files,
+        Family::Search,
+        Family::Config,
+        Family::Telemetry,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
             Family::Run => "run",
             Family::Process => "process",
             Family::Session => "session",
+            Family::Files => "fs",
+            Family::Search => "search",
             Family::Config => "config",
             Family::Telemetry => "telemetry",
         }
@@ -118,6 +144,14 @@ impl Family {
             Family::Telemetry => {
                 "What this agent has done, and feedback to the operator. Refuses bad times and limits."
             }
+            Family::Files => {
+                "Read, list, write and edit files inside the cell; a replaced file is backed up. Refuses what the cell \
+                 cannot touch and what is no regular file."
+            }
+            Family::Search => {
+                "Search lines or file names as ripgrep does, page by page. Refuses patterns that do not compile and \
+                 unknown ids."
+            }
             Family::Config => "The policy in force and its health; set tightens a limit. Refuses looser values.",
         }
     }
@@ -128,6 +162,7 @@ impl Family {
 pub enum Feature {
     Processes,
     Repl,
+    Files,
     System,
 }
 
@@ -136,6 +171,7 @@ impl Feature {
         match self {
             Feature::Processes => "processes",
             Feature::Repl => "repl",
+            Feature::Files => "files",
             Feature::System => "system",
         }
     }
@@ -144,6 +180,7 @@ impl Feature {
     pub fn root(self) -> Feature {
         match self {
             Feature::Processes | Feature::Repl => Feature::Processes,
+            Feature::Files => Feature::Files,
             Feature::System => Feature::System,
         }
     }
@@ -152,6 +189,7 @@ impl Feature {
         match self {
             Feature::Processes => tools.processes,
             Feature::Repl => tools.processes && tools.repl,
+            Feature::Files => tools.files,
             Feature::System => tools.system,
         }
     }
@@ -167,6 +205,8 @@ pub enum Effect {
     Adds,
     /// Ends or deletes; the same again changes nothing.
     Ends,
+    /// Replaces something of the agent's own; the same again can be another change.
+    Changes,
     /// Runs the agent's own code, which can do whatever the walls allow.
     Runs,
     /// Does something to a process that it may not survive.

@@ -29,14 +29,19 @@ pub fn millis(count: u64) -> Duration {
 }
 
 /// The bytes a text stands for.
-pub fn bytes(name: &str, text: String, encoding: Encoding) -> Result<Vec<u8>, Refused> {
-    let bytes = match encoding {
-        Encoding::Utf8 => text.into_bytes(),
+pub fn decoded(name: &str, text: String, encoding: Encoding) -> Result<Vec<u8>, Refused> {
+    match encoding {
+        Encoding::Utf8 => Ok(text.into_bytes()),
         Encoding::Base64 => BASE64_STANDARD.decode(text.as_bytes()).map_err(|error| {
             let message = format!("`{name}` is not base64 ({error}); accepted is the standard alphabet with padding");
             Refused::invalid(message).with("parameter", name)
-        })?,
-    };
+        }),
+    }
+}
+
+/// The same for what is written to a process.
+pub fn bytes(name: &str, text: String, encoding: Encoding) -> Result<Vec<u8>, Refused> {
+    let bytes = decoded(name, text, encoding)?;
     if bytes.len() > MOST_INPUT {
         let message = format!("`{name}` has {} bytes; at most {MOST_INPUT} are accepted", bytes.len());
         return Err(Refused::invalid(message).with("parameter", name));

@@ -90,12 +90,10 @@ impl Found {
 
     pub fn show(&self) -> Match {
         let path = self.path.text.clone();
-        let path_base64 = self.path.base64.clone();
         match &self.what {
-            What::Entry { kind, size } => Match::Entry(Entry { path, path_base64, kind: *kind, size: *size }),
+            What::Entry { kind, size } => Match::Entry(Entry { path, kind: *kind, size: *size }),
             What::Line(hit) => Match::Line(Line {
                 path,
-                path_base64,
                 line: hit.line,
                 column: hit.columns.first().copied().unwrap_or(1),
                 columns: if hit.columns.len() > 1 { hit.columns.clone() } else { Vec::new() },

@@ -8,6 +8,7 @@ use super::page::EntryKind;
 use super::pattern::Pattern;
 use super::request::{Kind, Request};
 use super::rules::{Rules, Verdict};
+use crate::worker::names::spell;
 use ignore::overrides::Override;
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::{Mode, fstat};
@@ -51,7 +52,7 @@ impl Ground {
     pub fn survey(request: &Request, pattern: &Pattern) -> Result<(Ground, Start), Failure> {
         let overrides = globs::compile(&request.globs)?;
         let target = request.target();
-        let shown = Shown::new(target.as_os_str().as_bytes()).text;
+        let shown = spell(&target);
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
         let descriptor = open(&target, flags, Mode::empty()).map_err(|errno| Failure::opening(&shown, errno))?;
         let stat = fstat(&descriptor).map_err(|errno| Failure::opening(&shown, errno))?;
@@ -81,8 +82,8 @@ impl Ground {
     /// A path, relative to where the search began, as a client sees it. Empty stands for the beginning itself.
     pub fn show(&self, relative: &[u8]) -> Shown {
         match names::join(&self.shown, relative) {
-            path if path.is_empty() => Shown::new(b"."),
-            path => Shown::new(&path),
+            path if path.is_empty() => Shown { text: ".".into() },
+            path => Shown::new(&path, || names::join(&self.absolute, relative)),
         }
     }
 

@@ -98,19 +98,14 @@ impl Searches {
     /// A page from `offset`, as soon as it is full, the search is over, or the wait is.
     pub fn more(&self, id: &str, offset: usize, limit: Option<usize>, wait: Duration) -> Result<Page, Failure> {
         let limit = check_limit(limit)?;
-        let hunt = self.find(id).ok_or_else(|| {
-            let message = format!(
-                "no search `{}`; it was never started, or made room for later ones",
-                id.escape_debug().take(80).collect::<String>()
-            );
-            Failure::new(Code::SearchNotFound, message)
-        })?;
+        let hunt = self.find(id).ok_or_else(|| unknown(id))?;
         Ok(hunt.page(offset, limit, wait.min(WAIT_MAX)))
     }
 
     /// Ends a search; what it found can still be read. Whether it was running.
-    pub fn stop(&self, id: &str) -> bool {
-        self.find(id).is_some_and(|hunt| hunt.end(State::Stopped, None))
+    pub fn stop(&self, id: &str) -> Result<bool, Failure> {
+        let hunt = self.find(id).ok_or_else(|| unknown(id))?;
+        Ok(hunt.end(State::Stopped, None))
     }
 
     /// Ends a search and drops what it found. Whether there was one.
@@ -162,6 +157,12 @@ impl Drop for Searches {
             hunt.end(State::Stopped, None);
         }
     }
+}
+
+fn unknown(id: &str) -> Failure {
+    let shown: String = id.escape_debug().take(80).collect();
+    let message = format!("no search `{shown}`; it was never started, made room for later ones, or its worker ended");
+    Failure::new(Code::SearchNotFound, message)
 }
 
 fn check_room(hunts: &[Arc<Hunt>], request: &Request) -> Result<(), Failure> {

@@ -1,38 +1,27 @@
 //! Paths as bytes, and as a client sees them.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use crate::worker::names::spell;
 use std::ffi::OsStr;
-use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// A path to show. Every path has exactly one such pair, and each pair names one path.
+/// A path to show, in a spelling that file operations take: as it is, or as a `file://` URI where it is not UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shown {
     pub text: String,
-    /// Only for a path that is not UTF-8.
-    pub base64: Option<String>,
 }
 
 impl Shown {
-    pub fn new(path: &[u8]) -> Shown {
-        if let Ok(text) = std::str::from_utf8(path) {
-            return Shown { text: text.into(), base64: None };
+    /// `absolute` names the same as `path`, from the root on.
+    pub fn new(path: &[u8], absolute: impl FnOnce() -> Vec<u8>) -> Shown {
+        match std::str::from_utf8(path) {
+            Ok(text) => Shown { text: text.into() },
+            Err(_) => Shown { text: spell(as_path(&absolute())) },
         }
-        let mut text = String::with_capacity(path.len() + 8);
-        for chunk in path.utf8_chunks() {
-            text.push_str(&chunk.valid().replace('\\', "\\\\"));
-            for byte in chunk.invalid() {
-                // Writing to a string cannot fail.
-                let _ = write!(text, "\\x{byte:02x}");
-            }
-        }
-        Shown { text, base64: Some(STANDARD.encode(path)) }
     }
 
     pub fn bytes(&self) -> usize {
-        self.text.len() + self.base64.as_ref().map_or(0, String::len)
+        self.text.len()
     }
 }
 

@@ -68,9 +68,6 @@ pub enum Match {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
     pub path: String,
-    /// The bytes of a path that is not UTF-8; `path` then shows them as `\xNN` and a backslash as `\\`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub path_base64: Option<String>,
     pub line: u64,
     /// The first match: its byte in the line, from 1, as `rg --column` counts.
     pub column: u64,
@@ -97,8 +94,6 @@ pub struct Line {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     pub path: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub path_base64: Option<String>,
     #[serde(rename = "type")]
     pub kind: EntryKind,
     pub size: u64,

@@ -22,10 +22,12 @@ const PATH_MAX: usize = 4096;
 #[serde(deny_unknown_fields)]
 pub struct Request {
     pub search_id: String,
-    /// Absolute; where a relative `path` begins, and the whole search without one.
+    /// Absolute; where a relative `path` begins, and the whole search without one. The worker knows it.
+    #[serde(skip)]
     pub workspace: PathBuf,
     pub pattern: String,
-    /// A directory or a single file. A symbolic link named here is followed; those met on the way are not.
+    /// A directory or a single file. A symbolic link named here is followed; those met on the way are not. What is not
+    /// UTF-8 travels as a `file://` URI.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
     #[serde(default)]

@@ -1,11 +1,12 @@
 //! `cargo xtask bench launch`: what a start costs, against a plain spawn and against bubblewrap. `bench mcp`: what the
-//! server costs, see there.
+//! server costs, `bench files`: its files and searches; see there.
 //!
 //! Contenders are measured in turn inside one run, because machines drift: only ratios from the
 //! same minutes mean anything. Measured as root and as an ordinary user, in release builds, from a
 //! staged copy; `bench-here` is the part that runs there.
 
 mod contenders;
+mod files;
 mod mcp;
 mod measure;
 mod ours;
@@ -13,7 +14,7 @@ mod stats;
 
 use crate::identity::{Identity, Who};
 use crate::packages;
-use crate::shell::{About, Result, SYSTEM_PATH, cargo, is_root, repo, run as run_command};
+use crate::shell::{About, Result, SYSTEM_PATH, cargo, find_program, is_root, repo, run as run_command};
 use crate::turn;
 use measure::{Pace, latency, throughput};
 use std::ffi::OsString;
@@ -21,7 +22,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub const USAGE: &str = "bench launch|mcp [--rounds N]   starts of /bin/true, or `stockade serve`, beside others";
+pub const USAGE: &str = "bench launch|mcp|files [--rounds N]   starts of /bin/true, or what `stockade serve` does, beside others";
 
 /// Starts of each contender in the tight loop; after idle a tenth of it.
 const ROUNDS: usize = 1000;
@@ -37,6 +38,7 @@ const BURST: Duration = Duration::from_secs(3);
 enum Subject {
     Launch,
     Mcp,
+    Files,
 }
 
 impl Subject {
@@ -44,6 +46,7 @@ impl Subject {
         match word {
             "launch" => Ok(Subject::Launch),
             "mcp" => Ok(Subject::Mcp),
+            "files" => Ok(Subject::Files),
             _ => Err(format!("usage: {USAGE}")),
         }
     }
@@ -58,14 +61,19 @@ pub fn run(words: &[String]) -> Result {
     };
     let subject = Subject::named(what)?;
     packages::ensure()?;
+    if subject == Subject::Files && find_program("rg").is_none() {
+        // Nothing else needs it, so it is not among the packages of the tests.
+        packages::install(&["ripgrep"]).unwrap_or_else(|reason| println!("ripgrep is not installed: {reason}"));
+    }
     let build = ["build", "--release", "--workspace", "--bins"];
     run_command(cargo().args(build))?;
     let commander = match subject {
-        Subject::Launch => None,
+        Subject::Launch | Subject::Files => None,
         Subject::Mcp => mcp::commander::fetch().map_err(|reason| println!("no Desktop Commander: {reason}")).ok(),
     };
     let _turn = turn::take()?;
     let stage = Stage::make(commander)?;
+    files::write_policies(&stage.dir)?;
     let mut identities = Vec::new();
     if is_root() {
         identities.push(Identity::root());
@@ -91,6 +99,7 @@ pub fn run_here(words: &[String]) -> Result {
     match Subject::named(what)? {
         Subject::Launch => launch_here(rounds),
         Subject::Mcp => mcp::run_here(rounds),
+        Subject::Files => files::run_here(),
     }
 }
 
@@ -146,6 +155,7 @@ impl Stage {
         ];
         let commander = self.commander.as_ref().map(|program| (mcp::COMMANDER.into(), program.into()));
         environment.extend(commander);
+        environment.extend(files::tree().map(|tree| (files::TREE.to_owned(), tree.into())));
         Ok(environment)
     }
 }

@@ -68,8 +68,8 @@ fn only_so_many_searches_run_at_once() {
         assert_eq!(searches.start(request).unwrap().state, State::Running);
     }
     assert_eq!(searches.start(&requests[4]).unwrap_err().code, Code::LimitExceeded);
-    assert!(searches.stop(&requests[0].search_id));
-    assert!(!searches.stop(&requests[0].search_id), "it was stopped before");
+    assert!(searches.stop(&requests[0].search_id).unwrap());
+    assert!(!searches.stop(&requests[0].search_id).unwrap(), "it was stopped before");
     assert_eq!(searches.start(&requests[4]).unwrap().state, State::Running);
     drop(turn);
     let page = searches.more(&requests[4].search_id, 0, None, LONG).unwrap();
@@ -109,7 +109,7 @@ fn a_search_that_is_stopped_or_dropped_lets_go_of_everything() {
         if is_dropped {
             drop(searches);
         } else {
-            assert!(searches.stop(&request.search_id));
+            assert!(searches.stop(&request.search_id).unwrap());
             let page = searches.more(&request.search_id, 0, None, LONG).unwrap();
             assert_eq!((page.state, page.more, page.total_exact), (State::Stopped, false, false));
             assert!(searches.forget(&request.search_id));
