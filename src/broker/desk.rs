@@ -272,3 +272,7 @@ fn stale() -> Trouble {
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+#[path = "desk_tests.rs"]
+mod tests;
