@@ -24,8 +24,12 @@ impl Broker {
         if let Some(trouble) = &self.control_trouble {
             health["control_trouble"] = trouble.as_str().into();
         }
-        if let Some(trouble) = self.state.trouble() {
-            health["state_trouble"] = trouble.into();
+        // What the host's paths are is the operator's business, and in the log.
+        if self.state.trouble().is_some() {
+            health["state_trouble"] = "output does not reach the disk and would not outlive the server".into();
+        }
+        if !self.books.trouble().is_empty() {
+            health["books_trouble"] = "audit or telemetry cannot be written at present".into();
         }
         health
     }

@@ -50,8 +50,8 @@ pub use stop::Removal;
 
 use crate::launch::Launcher;
 use crate::policy::{Policy, Tools};
-use books::Books;
 use backup::Backups;
+use books::Books;
 use desk::Desk;
 use files::Places;
 use home::Home;

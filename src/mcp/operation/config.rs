@@ -115,6 +115,7 @@ impl JsonSchema for HealthAnswer {
             "processes": { "type": "object" },
             "retention": { "type": "object" },
             "state_trouble": { "type": "string" },
+            "books_trouble": { "type": "string" },
             "control_trouble": { "type": "string" },
         }})
     }

@@ -22,7 +22,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub const USAGE: &str = "bench launch|mcp|files [--rounds N]   starts of /bin/true, or what `stockade serve` does, beside others";
+pub const USAGE: &str =
+    "bench launch|mcp|files [--rounds N]   starts of /bin/true, or what `stockade serve` does, beside others";
 
 /// Starts of each contender in the tight loop; after idle a tenth of it.
 const ROUNDS: usize = 1000;
