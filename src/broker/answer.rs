@@ -130,6 +130,8 @@ pub struct Heard {
     pub total_bytes: u64,
     pub total_lines: u64,
     pub dropped_bytes: u64,
+    /// It wrote all that may be kept, and waits until its output is removed.
+    pub paused: bool,
     pub matched: Option<String>,
 }
 

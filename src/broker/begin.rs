@@ -214,6 +214,10 @@ impl Broker {
         self.write_down(self.state.removed(&managed.id));
         Some(Never::Refused(match trouble.stage {
             Some(Stage::CoverHidden) => return Some(Never::Stale),
+            Some(Stage::WorkingDirectory) => Refused::new(
+                Code::PathNotAllowed,
+                format!("the working directory `{}` cannot be entered: {}", managed.cwd, trouble.errno.desc()),
+            ),
             Some(Stage::Exec) => {
                 let errno = trouble.errno;
                 let message = format!("`{}`: {}; {}", shown(program), errno.desc(), super::fault::exec_hint(errno));

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::io::unix::AsyncFd;
 
 /// Nobody saw more than this scroll by; programs that draw on the whole screen do so again and again.
-const REMEMBERED: u64 = 1 << 20;
+const REMEMBERED: u64 = 64 << 10;
 
 #[derive(Debug)]
 pub struct Face {

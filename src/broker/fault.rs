@@ -31,7 +31,8 @@ impl Trouble {
     }
 
     pub fn hint(&self) -> Option<String> {
-        let hint = match (self.stage?, self.errno) {
+        let Some(stage) = self.stage else { return Some("start stockade again".into()) };
+        let hint = match (stage, self.errno) {
             (Stage::Idmap, _) => {
                 "this filesystem cannot map ids: say `host_user = \"owner\"` under `[identity]` to run as the owner of \
                  the root, or start stockade as an ordinary user"

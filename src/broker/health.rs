@@ -4,13 +4,18 @@ use super::Broker;
 use serde_json::{Map, Value, json};
 
 impl Broker {
-    pub fn health(&self) -> Value {
+    /// Waits for a cell that is being made.
+    pub async fn health(&self) -> Value {
+        let cell = self.home.pool().await;
         let policy = self.policy();
         let running = self.registry.running().len();
         let mut health = json!({
             "version": env!("CARGO_PKG_VERSION"),
             "uptime_s": self.started.elapsed().as_secs(),
-            "enforcement": self.enforcement(),
+            "enforcement": match cell.is_ok_and(|pool| pool.is_lost()) {
+                true => json!({ "cell": "lost with its launcher; start stockade again" }),
+                false => self.enforcement(),
+            },
             "limits": super::config::get(&policy, Some("limits")).unwrap_or(Value::Null),
             "processes": {
                 "running": running,

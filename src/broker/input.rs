@@ -25,6 +25,13 @@ pub enum Input {
     Closed,
 }
 
+/// What was typed last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Line {
+    Whole,
+    Half,
+}
+
 /// How far a write got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
@@ -72,13 +79,18 @@ impl Input {
     }
 
     /// A pipe is closed; a terminal does not end with its writer, so it is sent the key that says so.
-    pub async fn end(&mut self, activity: &Activity) -> bool {
+    ///
+    /// After half a line the key only hands over what is there; a second one then ends it (termios(3)).
+    pub async fn end(&mut self, line: Line, activity: &Activity) -> bool {
         match self {
             Input::Pipe(_) => {
                 *self = Input::Closed;
                 true
             }
-            Input::Terminal(_) => self.write(&[END_KEY], activity).await.complete,
+            Input::Terminal(_) => {
+                let keys: &[u8] = if line == Line::Half { &[END_KEY, END_KEY] } else { &[END_KEY] };
+                self.write(keys, activity).await.complete
+            }
             Input::Closed => false,
         }
     }

@@ -107,7 +107,7 @@ impl Broker {
     ) -> std::io::Result<Arc<Broker>> {
         let home = Home::make(policy.clone(), launcher);
         let limits = state::Limits { retention: policy.retention.artifacts, max_bytes: policy.retention.max_bytes.0 };
-        let state = State::open(base, &policy.agent, limits).unwrap_or_else(|why| {
+        let state = State::open(base, &policy.agent, &policy.workspace, limits).unwrap_or_else(|why| {
             tracing::warn!("output is kept in memory only: {why}");
             State::nowhere(why, limits)
         });

@@ -75,6 +75,11 @@ impl Pool {
         }
     }
 
+    /// Whether the launcher is gone, and the cell with it.
+    pub fn is_lost(&self) -> bool {
+        lock(&self.shared).cell.is_none()
+    }
+
     /// Lets go of what waits: it is out of date.
     pub fn discard(&self) {
         lock(&self.shared).ready.clear();

@@ -16,6 +16,9 @@ use tokio::time::Instant;
 /// How much of what matched is repeated.
 const MATCHED_CHARS: usize = 200;
 
+/// So much is searched without leaving the thread that serves everyone.
+const SEARCHED_AT_ONCE: usize = 16 << 10;
+
 /// What ends a wait, and what is shown then.
 #[derive(Debug)]
 pub struct Wait {
@@ -89,7 +92,7 @@ impl Broker {
             let has_ended = !managed.is_running();
             let totals = managed.output.totals();
             let from = wait.cursor.unwrap_or_else(|| *managed.cursor());
-            let matched = wait.matched(managed, from, &mut gathered);
+            let matched = wait.matched(managed, from, &mut gathered).await;
             let now = Instant::now();
             let quiet_at = wait.quiet_at(managed, from, &totals);
             let enough = wait.is_enough(from, &totals) || quiet_at.is_some_and(|at| at <= now);
@@ -117,20 +120,16 @@ impl Broker {
 }
 
 impl Wait {
-    /// The text that `until` found.
-    fn matched(&self, managed: &Managed, from: u64, gathered: &mut Gathered) -> Option<String> {
+    /// The text that `until` found. A long text is searched by another thread: patterns differ in how long they take.
+    async fn matched(&self, managed: &Managed, from: u64, gathered: &mut Gathered) -> Option<String> {
         let until = self.until.as_ref()?;
         gathered.go_on(managed, from.max(self.searched_from), self.max, self.stream);
-        let stripped;
-        let bytes = match self.strip_ansi {
-            true => {
-                stripped = render::strip_ansi(&gathered.bytes).bytes;
-                &stripped
-            }
-            false => &gathered.bytes,
-        };
-        let found = until.find(bytes)?;
-        Some(String::from_utf8_lossy(found.as_bytes()).chars().take(MATCHED_CHARS).collect())
+        let strips = self.strip_ansi;
+        if gathered.bytes.len() <= SEARCHED_AT_ONCE {
+            return search(until, &gathered.bytes, strips);
+        }
+        let (until, bytes) = (until.clone(), gathered.bytes.clone());
+        tokio::task::spawn_blocking(move || search(&until, &bytes, strips)).await.ok().flatten()
     }
 
     fn is_enough(&self, from: u64, totals: &Totals) -> bool {
@@ -192,6 +191,7 @@ impl Wait {
             total_bytes: totals.total_bytes,
             total_lines: totals.total_lines,
             dropped_bytes: totals.dropped_bytes,
+            paused: output.is_paused(),
             matched,
         }
     }
@@ -214,19 +214,39 @@ impl Wait {
         }
     }
 
-    /// A character that is cut by the end of the page waits for the next one, unless none will come.
+    /// A character or a terminal code that is cut by the end of the page waits for the next one, unless none will come
+    /// or the page holds nothing else.
     fn text(&self, managed: &Managed, from: u64, has_ended: bool) -> (Content, u64) {
         let (mut bytes, next) = managed.output.bytes(from, self.max, self.stream);
         let is_last = has_ended && next >= managed.output.totals().total_bytes;
-        let whole = if is_last || self.stream != Filter::All {
-            bytes.len()
-        } else {
-            render::whole_characters(&bytes, render::Rest::MayCome)
-        };
-        let held_back = if whole == 0 { 0 } else { bytes.len() - whole };
-        bytes.truncate(bytes.len() - held_back);
+        if is_last || self.stream != Filter::All {
+            return (Content::Text(bytes), next);
+        }
+        let is_full = bytes.len() >= self.max;
+        let mut whole = render::whole_characters(&bytes, render::Rest::MayCome);
+        if self.strip_ansi {
+            whole = whole.min(render::strip_ansi(&bytes).complete);
+        }
+        if whole == 0 && is_full {
+            whole = bytes.len();
+        }
+        let held_back = bytes.len() - whole;
+        bytes.truncate(whole);
         (Content::Text(bytes), next - held_back as u64)
     }
+}
+
+fn search(until: &Regex, bytes: &[u8], strips: bool) -> Option<String> {
+    let stripped;
+    let text = match strips {
+        true => {
+            stripped = render::strip_ansi(bytes).bytes;
+            &stripped
+        }
+        false => bytes,
+    };
+    let found = until.find(text)?;
+    Some(String::from_utf8_lossy(found.as_bytes()).chars().take(MATCHED_CHARS).collect())
 }
 
 /// What was searched so far: output is fetched once, however often more of it comes.

@@ -120,6 +120,10 @@ impl From<Trouble> for Refused {
             Some(Stage::Exec | Stage::Receive | Stage::Stdio | Stage::Terminal) => {
                 Refused::new(Code::SpawnFailed, trouble.to_string()).with("errno", errno_name(trouble.errno))
             }
+            Some(Stage::Clone | Stage::Fork) if trouble.errno == Errno::EAGAIN => Refused::new(
+                Code::LimitExceeded,
+                "the cell has as many processes and threads as `limits.processes` allows; stop some first",
+            ),
             Some(Stage::WorkingDirectory) => Refused::new(
                 Code::PathNotAllowed,
                 format!("the working directory cannot be entered: {}", trouble.errno.desc()),

@@ -22,7 +22,10 @@ const PROGRESS_BYTES: usize = 4 << 10;
 const LONGEST_WRITE: Duration = Duration::from_secs(2);
 
 /// The output between head and tail is looked through in such steps, with others served in between.
-const LOOKED_AT_ONCE: usize = 2048;
+const LOOKED_AT_ONCE: usize = 64 << 10;
+
+/// At the beginning, and again before the end: a reply must not wait for more.
+const LOOKED_THROUGH: u64 = 1 << 20;
 
 impl Broker {
     /// Dropping the future before its answer kills what it started.
@@ -155,17 +158,23 @@ pub(super) fn tell_fresh(managed: &Managed, seen: u64, progress: &Progress) -> u
     total
 }
 
-/// Looks through everything that is kept, a piece at a time.
+/// Looks through the beginning and the end of what is kept, a piece at a time.
 async fn highlights(managed: &Managed) -> Vec<Highlight> {
     let mut found = render::Highlights::default();
-    let mut from = 1;
-    loop {
-        let lines = managed.output.lines(from, LOOKED_AT_ONCE, Filter::All, 256 << 10).lines;
-        let Some(last) = lines.last().map(|line| line.number) else { break };
-        for line in &lines {
+    let total = managed.output.totals().total_bytes;
+    let (mut from, mut looked) = (0, 0);
+    while from < total {
+        let lines = managed.output.lines_at(from, Filter::All, LOOKED_AT_ONCE);
+        for line in &lines.lines {
             found.look(line.number, &line.text);
         }
-        from = last + 1;
+        looked += lines.next.saturating_sub(from.max(lines.start));
+        let end = total.saturating_sub(LOOKED_THROUGH);
+        from = match looked > LOOKED_THROUGH && lines.next < end {
+            true => end,
+            false if lines.next > from => lines.next,
+            false => break,
+        };
         tokio::task::yield_now().await;
     }
     found.finish()

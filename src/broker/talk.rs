@@ -1,6 +1,7 @@
 //! `proc_send`, `proc_signal`, `proc_resize`: what is said to a process.
 
 use super::answer::{Sent, State};
+use super::input::Line;
 use super::managed::Managed;
 use super::read::Wait;
 use super::refused::{Code, Refused};
@@ -24,10 +25,11 @@ impl Broker {
         }
         let said_at = managed.output.totals().total_bytes;
         let written = input.write(&asked.input, &managed.activity).await;
+        let line = if asked.input.last().is_none_or(|last| *last == b'\n') { Line::Whole } else { Line::Half };
         if let Some(face) = &managed.face {
             face.said(&asked.input[..written.bytes]);
         }
-        let ended = !asked.eof || (written.complete && input.end(&managed.activity).await);
+        let ended = !asked.eof || (written.complete && input.end(line, &managed.activity).await);
         drop(input);
         let heard = match asked.wait.is_zero() {
             true => None,

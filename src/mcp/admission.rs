@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Calls that run at once. Most of them wait for a process; the policy bounds how many of those there are.
-const RUNNING: usize = 64;
+const RUNNING: usize = 256;
 const WAITING: usize = 1024;
 
 /// Of the requests of all calls that run or wait, as they came in.

@@ -3,7 +3,7 @@
 use super::admission::Admission;
 use super::catalogue::{Catalogue, NoSuchTool};
 use super::instructions::instructions;
-use super::operation::{Call, Done};
+use super::operation::{Call, Done, Effect};
 use super::outbox::Outbox;
 use super::record::Asked;
 use super::transport::LineBytes;
@@ -13,7 +13,7 @@ use rmcp::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
     InitializeRequestParams, InitializeResult, ListToolsResult, MetaObject, PaginatedRequestParams, ProgressToken,
-    ServerCapabilities, ServerConfig,
+    ProtocolVersion, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
@@ -93,7 +93,9 @@ impl Tools {
             Err(refused) => return Ok(Err(refused)),
         };
         let work = async {
-            let _turn = place.turn().await?;
+            // Whoever ends or signals something does not wait behind those who wait for output.
+            let hurries = matches!(entry.row.facts.effect, Effect::Ends | Effect::Disturbs);
+            let _turn = if hurries { None } else { Some(place.turn().await?) };
             // What is not read yet is memory; no call begins that would add to it.
             self.outbox.room().await;
             let tools = self.broker.tools();
@@ -175,7 +177,7 @@ impl ServerHandler for Tools {
         (entry.at, entry.duration) = (at, start.elapsed());
         entry.bytes_in = context.extensions.get::<LineBytes>().map_or(0, |line| line.0 as u64);
         let broker = Arc::clone(&self.broker);
-        let mut result = dressed(done);
+        let mut result = dressed(done, reads(&context));
         result.meta = Some(MetaObject(
             [("stockade/call_id".to_owned(), Value::from(id)), ("stockade/duration_ms".to_owned(), duration_ms.into())]
                 .into_iter()
@@ -185,6 +187,21 @@ impl ServerHandler for Tools {
         // Once the answer is on its way.
         tokio::spawn(async move { broker.book(entry) });
         Ok(result.into())
+    }
+}
+
+/// What a client can read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reads {
+    Structured,
+    /// Of a revision before structured content: everything is in the text too.
+    Text,
+}
+
+fn reads(context: &RequestContext<RoleServer>) -> Reads {
+    match context.protocol_version() {
+        Some(version) if version.as_str() < ProtocolVersion::V_2025_06_18.as_str() => Reads::Text,
+        _ => Reads::Structured,
     }
 }
 
@@ -207,10 +224,14 @@ fn weigh(value: &Value) -> usize {
 
 /// The structured content is complete by itself, so the text beside it is one line. An error is text only: some
 /// clients hold structured content to the output schema even then.
-fn dressed(done: Result<Done, Refused>) -> CallToolResult {
+fn dressed(done: Result<Done, Refused>, reads: Reads) -> CallToolResult {
     match done {
         Ok(done) => {
-            let mut result = CallToolResult::success(vec![ContentBlock::text(done.summary)]);
+            let text = match reads {
+                Reads::Structured => done.summary,
+                Reads::Text => done.structured.to_string(),
+            };
+            let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
             result.structured_content = Some(done.structured);
             result
         }
@@ -233,7 +254,7 @@ async fn unpanicked(work: impl Future<Output = Result<Done, Refused>>) -> Result
 
 #[cfg(test)]
 mod tests {
-    use super::{CallIds, Code, Done, dressed, unpanicked};
+    use super::{CallIds, Code, Done, Reads, dressed, unpanicked};
     use serde_json::{Value, json};
 
     #[tokio::test]
@@ -252,12 +273,15 @@ mod tests {
     #[test]
     fn an_error_is_text_only_and_output_is_sent_once() {
         let refused = super::Refused::invalid("no").with("parameter", "x");
-        let error = serde_json::to_value(dressed(Err(refused))).unwrap();
+        let error = serde_json::to_value(dressed(Err(refused), Reads::Structured)).unwrap();
         assert_eq!((&error["isError"], error.get("structuredContent")), (&json!(true), None));
         let text: Value = serde_json::from_str(error["content"][0]["text"].as_str().unwrap()).unwrap();
         let told = json!({ "code": "INVALID_ARGUMENT", "message": "no", "details": { "parameter": "x" } });
         assert_eq!(text, json!({ "error": told }));
-        let done = dressed(Ok(Done { structured: json!({ "stdout": "long" }), summary: "exit 0".into() }));
+        let told = Done { structured: json!({ "stdout": "long" }), summary: "exit 0".into() };
+        let old = serde_json::to_value(dressed(Ok(told.clone()), Reads::Text)).unwrap();
+        assert_eq!(old["content"][0]["text"], "{\"stdout\":\"long\"}");
+        let done = dressed(Ok(told), Reads::Structured);
         let done = serde_json::to_value(done).unwrap();
         assert_eq!(done["content"], json!([{ "type": "text", "text": "exit 0" }]));
         assert_eq!(done["structuredContent"], json!({ "stdout": "long" }));

@@ -91,6 +91,12 @@ impl Output {
         self.held().room()
     }
 
+    /// Whether the process waits until its output is removed.
+    pub fn is_paused(&self) -> bool {
+        let held = self.held();
+        held.bounds.overflow == Overflow::Pause && !held.closed && held.room() == 0 && held.waiting() == 0
+    }
+
     /// Returns when something may be appended.
     pub async fn has_room(&self) {
         loop {

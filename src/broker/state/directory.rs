@@ -8,9 +8,11 @@ use nix::errno::Errno;
 use nix::fcntl::{AtFlags, Flock, FlockArg, OFlag};
 use nix::sys::stat::{Mode, fchmod, fstat, fstatat, mkdirat};
 use nix::unistd::{UnlinkatFlags, geteuid, unlinkat};
+use sha2::{Digest, Sha256};
 use std::fs::{DirBuilder, File, Metadata};
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -58,15 +60,22 @@ pub(super) fn open_agent(base: &Path, agent: &str) -> Result<Agent, String> {
 }
 
 /// This broker's own directory.
-pub(super) fn make(agent: &Agent) -> io::Result<Locked> {
+pub(super) fn make(agent: &Agent, workspace: &Path) -> io::Result<Locked> {
     let id = new_id("");
-    let (making, name) = (format!("{MAKING}{id}"), format!("{PREFIX}-{}", id.trim_start_matches('_')));
+    let name = format!("{}{}", place(workspace), id.trim_start_matches('_'));
+    let making = format!("{MAKING}{id}");
     mkdirat(agent.folder.directory.as_fd(), making.as_str(), Mode::S_IRWXU)?;
     let folder = child(agent, &making)?;
     let lock = folder.regular(LOCK, OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL)?;
     let lock = Flock::lock(lock, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| errno)?;
     agent.folder.rename(&making, &name)?;
     Ok(Locked { name, folder: Arc::new(folder), _lock: lock })
+}
+
+/// How the directories of brokers in one workspace begin: what was done in one project is nothing to another.
+pub(super) fn place(workspace: &Path) -> String {
+    let hash = Sha256::digest(workspace.as_os_str().as_bytes());
+    format!("{PREFIX}-{:02x}{:02x}{:02x}{:02x}-", hash[0], hash[1], hash[2], hash[3])
 }
 
 /// The directory of a broker that died; none while its lock is held, or when somebody else has just removed it.

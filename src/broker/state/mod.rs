@@ -59,6 +59,8 @@ pub struct Deleted {
 struct Place {
     agent: Agent,
     own: Locked,
+    /// How the directories of this workspace's brokers begin.
+    siblings: String,
 }
 
 #[derive(Debug)]
@@ -107,11 +109,12 @@ pub struct Swept {
 
 impl State {
     /// Makes this broker's directory below `<base>/<agent>/` and takes its lock.
-    pub fn open(base: &Path, agent: &str, limits: Limits) -> Result<State, String> {
+    pub fn open(base: &Path, agent: &str, workspace: &Path, limits: Limits) -> Result<State, String> {
         let agent = directory::open_agent(base, agent)?;
-        let own = directory::make(&agent).map_err(|error| format!("`{}`: {error}", agent.path.display()))?;
+        let own = directory::make(&agent, workspace).map_err(|error| format!("`{}`: {error}", agent.path.display()))?;
         let home = Home { journal: Some(Journal::new(Arc::clone(&own.folder))), adopted: None };
-        Ok(State::with(Some(Place { agent, own }), None, limits, home))
+        let siblings = directory::place(workspace);
+        Ok(State::with(Some(Place { agent, own, siblings }), None, limits, home))
     }
 
     /// A state that keeps nothing, and says why.

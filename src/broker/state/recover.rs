@@ -49,7 +49,7 @@ pub(super) struct Story {
 }
 
 impl State {
-    /// Adopts the directories of brokers of this agent that died. Those of living ones are theirs, and so is what they
+    /// Adopts the directories of brokers of this agent that died in this workspace. Those of living ones are theirs, and so is what they
     /// adopted.
     pub fn recover(&self) -> Recovery {
         let mut recovery = Recovery::default();
@@ -71,10 +71,19 @@ impl State {
             if !name.starts_with(&format!("{PREFIX}-")) || name == place.own.name {
                 continue;
             }
+            // Another project's is for its own brokers to show; what nobody came back for is swept by anyone.
+            let is_ours = name.starts_with(&place.siblings);
+            if !is_ours && age <= self.limits.retention {
+                continue;
+            }
+            let listed = recovery.processes.len();
             match directory::adopt(&place.agent, &name) {
                 Ok(Some(locked)) => self.read_back(place, locked, &mut recovery),
                 Ok(None) => {}
                 Err(error) => recovery.warnings.push(format!("`{name}` was left alone: {error}")),
+            }
+            if !is_ours {
+                recovery.processes.truncate(listed);
             }
         }
         recovery

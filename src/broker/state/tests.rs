@@ -7,6 +7,7 @@ use crate::broker::output::folder::Folder;
 use crate::broker::output::tests::{Scratch, persist};
 use crate::broker::output::{Bounds, Overflow, Scribe};
 use crate::broker::request::Filter;
+use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -59,7 +60,7 @@ fn live(state: &State, proc_id: &str, text: &[u8]) {
 }
 
 fn open(scratch: &Scratch, limits: Limits) -> (State, Recovery) {
-    let state = State::open(&scratch.0, "coder", limits).unwrap();
+    let state = State::open(&scratch.0, "coder", Path::new("/project"), limits).unwrap();
     let recovery = state.recover();
     (state, recovery)
 }
@@ -178,10 +179,14 @@ fn an_agents_directory_that_is_a_link_or_no_directory_is_refused() {
     let scratch = Scratch::new("link");
     let elsewhere = Scratch::new("elsewhere");
     std::os::unix::fs::symlink(&elsewhere.0, scratch.0.join("coder")).unwrap();
-    assert!(State::open(&scratch.0, "coder", LIMITS).is_err());
+    assert!(State::open(&scratch.0, "coder", Path::new("/project"), LIMITS).is_err());
     assert_eq!(std::fs::read_dir(&elsewhere.0).unwrap().count(), 0);
     for agent in ["", "..", "a/b", ".hidden"] {
-        assert!(State::open(&scratch.0, agent, LIMITS).unwrap_err().contains("cannot name a directory"));
+        assert!(
+            State::open(&scratch.0, agent, Path::new("/project"), LIMITS)
+                .unwrap_err()
+                .contains("cannot name a directory")
+        );
     }
 }
 
@@ -309,4 +314,16 @@ fn looking_takes_no_lock_and_changes_nothing() {
     assert_eq!(look(), expected, "of a dead one");
     let (_next, recovery) = open(&scratch, LIMITS);
     assert_eq!(found(&recovery), [("p_1", Some(Reason::Exit), b"seen".to_vec())]);
+}
+
+#[test]
+fn what_was_done_in_one_project_is_not_shown_in_another() {
+    let scratch = Scratch::new("projects");
+    let (state, _) = open(&scratch, LIMITS);
+    live(&state, "p_one", b"of this project");
+    drop(state);
+    let other = State::open(&scratch.0, "coder", Path::new("/elsewhere"), LIMITS).unwrap();
+    assert!(other.recover().processes.is_empty());
+    let (_state, recovery) = open(&scratch, LIMITS);
+    assert_eq!(recovery.processes.len(), 1, "and it is still there for its own");
 }

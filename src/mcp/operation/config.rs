@@ -133,7 +133,7 @@ impl Operation for Health {
     type Answer = HealthAnswer;
 
     async fn carry_out(call: Call<'_>, _: HealthParams) -> Result<HealthAnswer, Refused> {
-        Ok(HealthAnswer(call.broker.health()))
+        Ok(HealthAnswer(call.broker.health().await))
     }
 
     fn summary(answer: &HealthAnswer) -> String {

@@ -34,6 +34,9 @@ enum WantedState {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Answer {
     processes: Vec<Entry>,
+    /// older ones that ended
+    #[serde(skip_serializing_if = "Option::is_none")]
+    omitted: Option<usize>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -77,8 +80,9 @@ impl Operation for List {
             WantedState::Exited => State::Exited,
         });
         let include_output = params.include_output.unwrap_or(false);
-        let listed = call.broker.list(&request::List { session: params.session, state, include_output })?;
-        Ok(Answer { processes: listed.into_iter().map(Entry::of).collect() })
+        let (listed, omitted) = call.broker.list(&request::List { session: params.session, state, include_output })?;
+        let processes = listed.into_iter().map(Entry::of).collect();
+        Ok(Answer { processes, omitted: (omitted > 0).then_some(omitted) })
     }
 
     fn summary(answer: &Answer) -> String {

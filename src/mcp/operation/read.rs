@@ -86,6 +86,9 @@ pub struct Answer {
     total_bytes: u64,
     total_lines: u64,
     dropped_bytes: u64,
+    /// `limits.output_overflow` is `pause`: `proc_remove` with `output_only` lets it go on
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paused: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     matched: Option<String>,
     #[serde(flatten)]
@@ -203,6 +206,7 @@ impl Answer {
             total_bytes: heard.total_bytes,
             total_lines: heard.total_lines,
             dropped_bytes: heard.dropped_bytes,
+            paused: heard.paused.then_some(true),
             matched: heard.matched,
             ending: Ending::of(heard.end.as_ref()),
             ..Answer::default()

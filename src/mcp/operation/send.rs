@@ -95,6 +95,9 @@ impl Params {
             None if eof => Vec::new(),
             None => return Err(Refused::invalid("`input` is missing; only with `eof` true may it be left out")),
         };
+        if self.until.is_some() && self.wait_ms.unwrap_or(0) == 0 {
+            return Err(Refused::invalid("`until` needs `wait_ms`: how long to wait for it, in milliseconds"));
+        }
         Ok(request::Send {
             proc_id: self.proc_id,
             input,

@@ -141,7 +141,7 @@ impl Operation for Close {
         name: "session_close",
         action: "close",
         effect: Effect::Ends,
-        about: "Close a session; kept processes move to default. Refuses unknown names and default.",
+        about: "Close a session; kept processes move to default, which itself stays. Refuses unknown names.",
         ..FACTS
     };
     type Params = CloseParams;

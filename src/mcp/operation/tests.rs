@@ -237,6 +237,7 @@ fn heard(content: Content) -> Heard {
         more: true,
         total_bytes: 9,
         total_lines: 1,
+        paused: false,
         dropped_bytes: 0,
         matched: Some("m".into()),
     }
