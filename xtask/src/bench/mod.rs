@@ -88,6 +88,7 @@ pub fn run(words: &[String]) -> Result {
         command.args(["bench-here", what, &rounds.to_string()]);
         run_command(command.current_dir(stage.workspace(identity.who)))?;
     }
+    files::forget_state();
     Ok(())
 }
 
