@@ -36,6 +36,15 @@ pub fn instructions(policy: &Policy) -> String {
             "Sessions ({open}) keep a cwd, an env and their processes together; the first is `default`."
         ));
     }
+    if policy.tools.files {
+        let (read, edit, search) = match policy.tools.surface {
+            Surface::Verbs => ("fs_read", "fs_edit", "search_start"),
+            Surface::Families => ("fs read", "fs edit", "search start"),
+        };
+        lines.push(format!(
+            "{read}, {edit} (what it replaces is backed up) and {search} see exactly what a command sees."
+        ));
+    }
     lines.push(files(policy));
     lines.push(network(policy));
     lines.push(

@@ -4,9 +4,10 @@ use super::{Call, Effect, Facts, Family, Feature, Operation};
 use crate::broker::refused::Refused;
 use crate::broker::telemetry::{Outcome, Which};
 use crate::mcp::clock;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// Calls that are shown unless more are asked for.
 const USUAL: usize = 20;
@@ -79,9 +80,22 @@ pub struct RecentParams {
     errors_only: Option<bool>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
 pub struct RecentAnswer {
     calls: Vec<serde_json::Map<String, Value>>,
+}
+
+/// What a call was about differs, so only that it is an object can be promised.
+impl JsonSchema for RecentAnswer {
+    fn schema_name() -> Cow<'static, str> {
+        "RecentCalls".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "object", "properties": {
+            "calls": { "type": "array", "items": { "type": "object" } },
+        }, "required": ["calls"] })
+    }
 }
 
 impl Operation for Recent {
