@@ -36,16 +36,15 @@ pub fn instructions(policy: &Policy) -> String {
             "Sessions ({open}) keep a cwd, an env and their processes together; the first is `default`."
         ));
     }
+    let mut around = files(policy);
     if policy.tools.files {
         let (read, edit, search) = match policy.tools.surface {
             Surface::Verbs => ("fs_read", "fs_edit", "search_start"),
             Surface::Families => ("fs read", "fs edit", "search start"),
         };
-        lines.push(format!(
-            "{read}, {edit} (what it replaces is backed up) and {search} see exactly what a command sees."
-        ));
+        let _ = write!(around, " {read}, {edit} (it keeps a backup) and {search} see exactly what a command sees.");
     }
-    lines.push(files(policy));
+    lines.push(around);
     lines.push(network(policy));
     lines.push(
         "An error names the rule and what it accepts; `code` is stable. Trying again unchanged does not help.".into(),

@@ -165,7 +165,8 @@ fn sessions_have_a_bound_too() {
     assert!(code == "LIMIT_EXCEEDED" && opened >= 4 && message.contains("session"), "{opened}: {code}: {message}");
     client.ok("session_close", json!({ "session": "s0", "processes": "stop" }));
     client.ok("session_open", json!({ "session": "again" }));
-    let mut other = site.neighbour("").open();
+    let neighbour = site.neighbour("");
+    let mut other = neighbour.open();
     other.ok("session_open", json!({ "session": "theirs" }));
 }
 
