@@ -72,6 +72,7 @@ impl Broker {
         let policy = self.policy();
         let session = asked.session.as_deref().unwrap_or(session::DEFAULT);
         let plan = self.decide(&policy, asked, session)?;
+        self.books.redactor.learn(&asked.env);
         let seat = self.registry.reserve(session, how.ground, &policy.processes)?;
         let pool = self.home.pool().await?;
         let mut tries = 0;
@@ -122,8 +123,9 @@ impl Broker {
         let birth = Birth {
             id,
             session: session.into(),
-            command: in_one_line(&asked.words),
-            description: asked.description.clone(),
+            // Both reach the journal and the operator's screen.
+            command: self.books.redactor.text(&in_one_line(&asked.words)),
+            description: asked.description.as_deref().map(|text| self.books.redactor.text(text)),
             cwd: plan.cwd.to_string(),
             pid: ready.pid,
             started_at: SystemTime::now(),

@@ -69,6 +69,7 @@ impl Broker {
             return Err(Refused::new(Code::LimitExceeded, message));
         }
         let env = if env.is_empty() { known.map(|session| session.env).unwrap_or_default() } else { env };
+        self.books.redactor.learn(&env);
         sessions.insert(name.into(), Session { cwd, env });
         Ok(starts_in.to_string())
     }

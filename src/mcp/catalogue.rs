@@ -2,7 +2,7 @@
 
 use super::check::Rules;
 use super::nearest::nearest;
-use super::operation::{Effect, Family, Feature, Row, table};
+use super::operation::{Effect, Facts, Family, Feature, Row, table};
 use super::schema::Object;
 use crate::broker::refused::{Code, Refused};
 use crate::policy::{Network, Surface, Tools};
@@ -58,6 +58,16 @@ impl Catalogue {
     }
 
     /// The operation that a call means, and its arguments checked.
+    /// The operation that a call names, whether or not it can be carried out.
+    pub fn named(&self, name: &str, arguments: &Object) -> Option<&'static str> {
+        let action = arguments.get("action").and_then(Value::as_str);
+        let is_meant = |facts: &Facts| match self.surface {
+            Surface::Verbs => facts.name == name,
+            Surface::Families => facts.family.name() == name && action.is_none_or(|action| facts.action == action),
+        };
+        self.entries.iter().map(|entry| &entry.row.facts).find(|facts| is_meant(facts)).map(|facts| facts.name)
+    }
+
     pub fn find(&self, name: &str, mut arguments: Object) -> Result<Result<(&Entry, Object), Refused>, NoSuchTool> {
         let entry = match self.surface {
             Surface::Verbs => self.entries.iter().find(|entry| entry.row.facts.name == name).map(Ok),

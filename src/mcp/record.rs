@@ -26,8 +26,12 @@ impl Asked {
             Some(items.iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>())
         };
         let paths = || {
-            let named: Vec<String> = ["path", "from", "to"].into_iter().filter_map(text).collect();
-            (!named.is_empty()).then_some(named).or_else(|| texts("paths"))
+            let mut named: Vec<String> = ["path", "from", "to"].into_iter().filter_map(text).collect();
+            named.extend(texts("paths").unwrap_or_default());
+            // What else says which file, search or setting was meant.
+            let others = ["pattern", "backup_id", "search_id", "key"];
+            named.extend(others.into_iter().filter_map(|name| Some(format!("{name}={}", text(name)?))));
+            (!named.is_empty()).then_some(named)
         };
         let variable = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
         Asked {

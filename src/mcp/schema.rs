@@ -10,7 +10,10 @@ use serde_json::{Map, Value};
 pub type Object = Map<String, Value>;
 
 pub fn input<T: JsonSchema>() -> Object {
-    generate::<T>(SchemaSettings::draft2020_12())
+    let mut schema = generate::<T>(SchemaSettings::draft2020_12());
+    // Some clients insist on it, even where there are none.
+    schema.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+    schema
 }
 
 pub fn output<T: JsonSchema>() -> Object {

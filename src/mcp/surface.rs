@@ -83,11 +83,11 @@ impl Tools {
         let catalogue = self.catalogue();
         let arguments = request.arguments.unwrap_or_default();
         *asked = Asked::of(&arguments);
+        *tool = catalogue.named(&request.name, &arguments).unwrap_or(UNKNOWN);
         let (entry, arguments) = match catalogue.find(&request.name, arguments)? {
             Ok(found) => found,
             Err(refused) => return Ok(Err(refused)),
         };
-        *tool = entry.row.facts.name;
         let place = match self.admission.admit(bytes) {
             Ok(place) => place,
             Err(refused) => return Ok(Err(refused)),
